@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The receiving direction of a connection.
+
+use super::{Conn, Events, Violation};
+use crate::cursor::Span;
+use crate::urgent::UrgentError;
+use crate::window::{self, SenderWants};
+use crate::wire::cdc::{CdcMessage, ProdFlags};
+
+/// The outcome of reading from a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consumed {
+    /// Bytes that were taken.
+    pub len: u32,
+    /// The reader reached the urgent mark, where one read ends.
+    pub at_mark: bool,
+    /// What is to be done because of it.
+    pub events: Events,
+}
+
+impl Conn {
+    /// Bytes of the stream that can be read; the urgent byte does not count unless it is inline.
+    pub const fn readable(&self) -> u32 {
+        self.rx_urgent.visible(self.rx.readable())
+    }
+
+    /// Whether no more data will come after what is readable.
+    pub const fn is_end_of_data(&self) -> bool {
+        self.close.peer_is_done()
+    }
+
+    /// Where the readable bytes are in the RMB element, after skipping the first `skip`.
+    ///
+    /// At most `max` bytes, and not past the urgent mark: one read ends there, as it does on TCP.
+    pub fn recv_spans(&self, skip: u32, max: u32) -> [Span; 2] {
+        self.rx
+            .spans(skip, max.min(self.rx_urgent.read_limit(skip)))
+    }
+
+    /// The most bytes one copy should take before [`Conn::consume`] is called.
+    pub const fn copy_limit(&self) -> u32 {
+        window::copy_limit(self.rx.size())
+    }
+
+    /// Marks the first `n` readable bytes as read.
+    pub fn consume(&mut self, n: u32) -> Consumed {
+        let len = self.rx.consume(n.min(self.rx_urgent.read_limit(0)));
+        if self.rx_urgent.on_consumed(len) {
+            self.update_forced = true;
+        }
+        self.pass_urgent();
+        Consumed {
+            len,
+            at_mark: self.rx_urgent.at_mark(),
+            events: self.wanted(),
+        }
+    }
+
+    /// Offset in the RMB element of an urgent byte that is to be copied out.
+    pub fn urgent_wanted(&self) -> Option<u32> {
+        let [span, _] = self.rx.spans(self.rx_urgent.wanted()?, 1);
+        Some(span.offset)
+    }
+
+    /// Hands in the byte found at [`Conn::urgent_wanted`].
+    pub fn urgent_hold(&mut self, byte: u8) -> Events {
+        self.rx_urgent.hold(byte);
+        self.pass_urgent();
+        self.wanted()
+    }
+
+    /// Reads the urgent byte (`MSG_OOB`); with `peek` it stays.
+    ///
+    /// # Errors
+    ///
+    /// [`UrgentError`] when there is none to be read this way.
+    pub fn read_urgent(&mut self, peek: bool) -> Result<u8, UrgentError> {
+        self.rx_urgent.read(peek)
+    }
+
+    /// Whether urgent data can be read now (`POLLPRI`).
+    pub const fn urgent_available(&self) -> bool {
+        self.rx_urgent.is_available()
+    }
+
+    /// Whether the reader stands at the urgent mark (`SIOCATMARK`).
+    pub const fn at_mark(&self) -> bool {
+        self.rx_urgent.at_mark()
+    }
+
+    /// Chooses whether the urgent byte stays in the stream (`SO_OOBINLINE`).
+    pub fn set_oob_inline(&mut self, inline: bool) -> Events {
+        self.rx_urgent.set_inline(inline);
+        self.pass_urgent();
+        self.wanted()
+    }
+
+    /// Takes the producer half of a CDC message.
+    pub(super) fn on_producer(&mut self, message: &CdcMessage) -> Result<Events, Violation> {
+        let flags = message.prod_flags;
+        let new_bytes = self
+            .rx
+            .on_peer_prod(message.prod)
+            .map_err(Violation::Producer)?;
+        self.wants = SenderWants {
+            blocked: flags.contains(ProdFlags::WRITER_BLOCKED),
+            update: flags.contains(ProdFlags::CONS_UPDATE_REQUESTED),
+        };
+        let news = self.rx_urgent.on_flags(
+            flags.contains(ProdFlags::URGENT_PENDING),
+            flags.contains(ProdFlags::URGENT_PRESENT),
+            new_bytes,
+            self.rx.readable(),
+        );
+        Ok(Events::NONE
+            .with_if(new_bytes > 0, Events::READABLE)
+            .with_if(news.signal, Events::URGENT)
+            .with_if(news.arrived, Events::URGENT_DATA))
+    }
+
+    /// Moves past the urgent byte when it is next and safe.
+    ///
+    /// The sender waits for that, so it is announced whatever the window says.
+    fn pass_urgent(&mut self) {
+        if self.rx_urgent.pass_over() {
+            self.rx.consume(1);
+            self.update_forced = true;
+        }
+    }
+}

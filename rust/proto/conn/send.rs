@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The sending direction of a connection.
+
+use super::{CloseError, Conn, Events, Violation};
+use crate::cursor::Span;
+use crate::tx_ring::WritePlan;
+use crate::window;
+use crate::wire::cdc::CdcMessage;
+
+/// Why the application may not send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// Writing was shut down here, or the peer closed; corresponds to `EPIPE`.
+    Shutdown,
+    /// The connection ended with an error.
+    Ended(CloseError),
+}
+
+impl Conn {
+    /// Whether the application may hand over more data.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`] says why not.
+    pub fn may_send(&self) -> Result<(), SendError> {
+        match self.error {
+            Some(error) => Err(SendError::Ended(error)),
+            None if self.closing.is_some() || !self.close.may_send() => Err(SendError::Shutdown),
+            None => Ok(()),
+        }
+    }
+
+    /// Free bytes in the send ring.
+    pub const fn send_room(&self) -> u32 {
+        self.tx.room()
+    }
+
+    /// Whether pollers and sleeping writers are to be told that there is room.
+    ///
+    /// A third of the ring, so that a writer is not woken for crumbs.
+    pub const fn is_writable(&self) -> bool {
+        let third = self.tx.buf_len() / 3;
+        self.tx.room() > third
+    }
+
+    /// Where the next `max` bytes, or as many as there is room for, are to be copied to.
+    pub fn reserve(&self, max: u32) -> [Span; 2] {
+        self.tx.reserve(max)
+    }
+
+    /// Takes the first `n` bytes copied into the reserved room; returns how many were taken.
+    pub fn commit(&mut self, n: u32) -> u32 {
+        self.tx.commit(n)
+    }
+
+    /// Marks the byte committed last as urgent (`MSG_OOB`).
+    ///
+    /// Returns false while an earlier urgent byte is under way; check [`Conn::urgent_busy`] before
+    /// the byte is committed.
+    pub fn mark_urgent(&mut self) -> bool {
+        self.tx_urgent.queue(self.tx.pending())
+    }
+
+    /// Whether an urgent byte is under way, so that no other can be sent.
+    pub const fn urgent_busy(&self) -> bool {
+        self.tx_urgent.is_busy()
+    }
+
+    /// Plans the next write of at most `max` bytes; `None` when nothing can be written.
+    pub fn next_write(&self, max: u32) -> Option<WritePlan> {
+        if self.close.left() || self.close.peer_left() {
+            return None;
+        }
+        self.tx.next_write(self.tx_urgent.write_limit(max))
+    }
+
+    /// Whether anything can be written now.
+    pub fn tx_due(&self) -> bool {
+        self.next_write(1).is_some()
+    }
+
+    /// Notes that `plan` was handed to the device.
+    ///
+    /// The message that announces it is due at once and belongs behind it on the same queue pair.
+    pub fn posted(&mut self, plan: &WritePlan) -> Events {
+        if !self.tx.posted(plan) {
+            return Events::NONE;
+        }
+        self.tx_urgent.on_posted(plan.len);
+        self.end_if_drained().with(self.wanted())
+    }
+
+    /// Gives back the oldest `n` posted bytes of the send ring.
+    pub fn completed(&mut self, n: u32) -> Events {
+        let freed = self.tx.completed(n);
+        Events::NONE.with_if(freed > 0 && self.is_writable(), Events::WRITABLE)
+    }
+
+    /// The most bytes to collect before the producer cursor should move.
+    pub const fn publish_limit(&self) -> u32 {
+        window::publish_limit(self.tx.buf_len(), self.tx.peer_len())
+    }
+
+    /// Whether the writer has data and the peer has no room for it (B).
+    pub(super) const fn is_blocked(&self) -> bool {
+        self.tx.pending() > 0 && self.tx.peer_room() == 0 && !self.close.peer_left()
+    }
+
+    /// Takes the consumer half of a CDC message.
+    pub(super) fn on_consumer(&mut self, message: &CdcMessage) -> Result<Events, Violation> {
+        let step = self
+            .tx
+            .on_peer_cons(message.cons)
+            .map_err(Violation::Consumer)?;
+        let resumed = step > 0 && self.tx_urgent.on_acked(self.tx.all_acked());
+        Ok(Events::NONE.with_if(resumed, Events::WRITABLE))
+    }
+}
