@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Builds and tests smc_rs on any Debian host; `make help` lists what there is.
+# The module is built for a stock Debian kernel inside a build root which
+# scripts/setup makes, so the host's own kernel and compilers do not matter.
+
+BUILD ?= $(if $(SMC_RS_BUILD),$(SMC_RS_BUILD),$(CURDIR)/build)
+export SMC_RS_BUILD := $(abspath $(BUILD))
+
+all: module tools
+
+help:
+	@echo 'make demo     redis and iperf3 on TCP and over SMC-R, in a virtual machine'
+	@echo 'make test     all tests, host and virtual machine'
+	@echo 'make check    the tests and checks that need no virtual machine'
+	@echo 'make bench    measures; results go to $(BUILD)/bench'
+	@echo 'make          builds the module and the tools'
+	@echo 'make module   builds $(BUILD)/module/smc_rs.ko'
+	@echo 'make tools    builds the programs, in $(BUILD)/bin'
+	@echo 'make setup    fetches and builds what the other targets need'
+	@echo 'make shell    a shell in the virtual machine'
+	@echo 'make install  installs the module and the tools on this host (its kernel must be'
+	@echo '              the one the module is built for)'
+	@echo 'make clean    removes what was built from the checkout, not the cache'
+
+setup:
+	@scripts/setup --quiet
+
+module: setup
+	@scripts/build-module
+
+tools: setup
+	@scripts/build-tools
+
+demo: all
+	@selftests/vm --topology pair --timeout 900 -- /src/selftests/demo.sh
+
+bench: all
+	@selftests/bench.sh
+
+# The runner ends with the line that counts everything: checks, host tests and
+# tests in virtual machines.
+test: all
+	@selftests/run
+
+check: module
+	@scripts/check
+
+shell: all
+	@selftests/vm -- bash
+
+install: all
+	@scripts/install
+
+clean:
+	rm -rf $(SMC_RS_BUILD) target
+
+.PHONY: all help setup module tools demo bench test check shell install clean

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The host's side: where things are, what has to be built, which accelerator."""
+
+import os
+import shlex
+import subprocess
+import sys
+
+TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+BUILD = os.environ.get("SMC_RS_BUILD", os.path.join(TOP, "build"))
+IN_ROOT = os.path.join(TOP, "scripts", "in-root")
+PROBE_SECONDS = 30
+
+
+class Failure(Exception):
+    """Something that ends the run, told in one sentence."""
+
+
+def paths():
+    """Returns what scripts/setup says about where things are."""
+    done = subprocess.run([os.path.join(TOP, "scripts", "setup"), "--paths"],
+                          stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+    found = {}
+    for line in done.stdout.splitlines():
+        name, _, value = line.partition("=")
+        found[name] = "".join(shlex.split(value))
+    return found
+
+
+def build(module):
+    """Brings up to date what the virtual machine needs."""
+    if os.environ.get("SMC_RS_NO_BUILD"):
+        return
+    targets = ["setup", "tools"] + (["module"] if module == "smc_rs" else [])
+    done = subprocess.run(["make", "--no-print-directory", "-s", "-C", TOP, *targets],
+                          stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
+    if done.returncode:
+        raise Failure("The build failed, see above; nothing was run.")
+
+
+def kernel(kind, module, where):
+    """Returns (image, initramfs, release) of the wanted kernel, as seen in the root."""
+    if module == "smc" and kind != "reference":
+        raise Failure("The stock kernel has no smc module: use --kernel reference with it.")
+    if kind == "reference":
+        raise Failure("There is no reference kernel yet: only --kernel stock can be used.")
+    initramfs = "/kernel/home/" + os.path.basename(where["initramfs"])
+    return f"/kernel/pkg/lib/modules/{where['release']}/vmlinuz", initramfs, where["release"]
+
+
+def accelerator(where, image):
+    """Returns "kvm" where a guest boots with it, else "tcg"; SMC_RS_ACCEL overrides."""
+    wanted = os.environ.get("SMC_RS_ACCEL", "auto")
+    if wanted in ("kvm", "tcg"):
+        return wanted
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        answer_file = os.path.join(where["cache"], "kvm-" + file.read().strip())
+    if not os.path.exists(answer_file):
+        answer = "kvm" if kvm_works(image) else "tcg"
+        with open(answer_file + f".{os.getpid()}", "w", encoding="ascii") as file:
+            file.write(answer)
+        os.replace(answer_file + f".{os.getpid()}", answer_file)
+    with open(answer_file, encoding="ascii") as file:
+        return file.read().strip()
+
+
+def kvm_works(image):
+    """Boots the kernel without a root under KVM: it must come as far as its panic."""
+    command = [IN_ROOT, "timeout", str(PROBE_SECONDS), "qemu-system-x86_64", "-nodefaults",
+               "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35",
+               "-accel", "kvm", "-cpu", "host", "-m", "512", "-smp", "2", "-kernel", image,
+               "-serial", "stdio", "-append", "console=ttyS0 panic=-1"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, check=False)
+    return done.returncode == 0 and b"Kernel panic" in done.stdout
