@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the kernel and the wire say about SMC connections.
+//!
+//! [`counters`] reads the module's statistics, [`capture`] counts the bytes that went over the
+//! TCP connections, [`rdma`] reads the counters of the RDMA devices.
+
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod counters;
+pub mod packet;
+pub mod rdma;
+pub mod scan;
