@@ -7,20 +7,31 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-/// Polls one socket; returns its `revents`, zero on time-out.
+/// Polls one descriptor; returns its `revents`, zero on time-out or a signal.
 ///
 /// # Errors
 ///
-/// The error of `poll(2)`.
-pub fn poll_one(sock: &Sock, events: i16, timeout_ms: i32) -> io::Result<i16> {
+/// The error of `poll(2)`, except for an interruption.
+pub fn poll_fd(fd: RawFd, events: i16, timeout_ms: i32) -> io::Result<i16> {
     let mut fds = [libc::pollfd {
-        fd: sock.as_raw_fd(),
+        fd,
         events,
         revents: 0,
     }];
     // SAFETY: the array holds the one entry announced.
-    cvt(unsafe { libc::poll(fds.as_mut_ptr(), 1, timeout_ms) } as isize)?;
-    Ok(fds[0].revents)
+    match cvt(unsafe { libc::poll(fds.as_mut_ptr(), 1, timeout_ms) } as isize) {
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(0),
+        other => other.map(|_| fds[0].revents),
+    }
+}
+
+/// Polls one socket; returns its `revents`, zero on time-out or a signal.
+///
+/// # Errors
+///
+/// As [`poll_fd`].
+pub fn poll_one(sock: &Sock, events: i16, timeout_ms: i32) -> io::Result<i16> {
+    poll_fd(sock.as_raw_fd(), events, timeout_ms)
 }
 
 /// Polls until every bit of `want` is set and returns the last `revents`.
