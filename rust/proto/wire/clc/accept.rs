@@ -6,7 +6,7 @@
 use super::endpoint::{Endpoint, IsmEndpoint, RdmaEndpoint};
 use super::first_contact::{read_gids, write_gids, FirstContactExt};
 use super::offer::PathType;
-use super::{emit_frame, Header, HeaderFields, Kind, FLAG_FIRST_CONTACT};
+use super::{emit_frame, Header, HeaderFields, Kind, Message, FLAG_FIRST_CONTACT};
 use crate::ids::{Eid, GidList, Version};
 use crate::wire::io::{Reader, Writer};
 use crate::wire::Error;
@@ -79,14 +79,15 @@ const ISM_V1_LEN: usize = 48;
 const ISM_V1_RESERVED: [u8; 12] = [0; 12];
 
 impl Accept {
-    pub(super) fn parse_body(header: &Header, body: &[u8]) -> Result<Accept, Error> {
+    #[inline(never)]
+    pub(super) fn parse_body(header: &Header, body: &[u8]) -> Result<Message, Error> {
         let common = Common::parse(header, body)?;
-        Ok(Accept {
+        Ok(Message::Accept(Accept {
             version: common.version,
             first_contact: common.first_contact,
             endpoint: common.endpoint,
             v2: common.v2,
-        })
+        }))
     }
 
     /// Writes the message to the start of `buf` and returns its length.
@@ -107,14 +108,15 @@ impl Accept {
 }
 
 impl Confirm {
-    pub(super) fn parse_body(header: &Header, body: &[u8]) -> Result<Confirm, Error> {
+    #[inline(never)]
+    pub(super) fn parse_body(header: &Header, body: &[u8]) -> Result<Message, Error> {
         let common = Common::parse(header, body)?;
-        Ok(Confirm {
+        Ok(Message::Confirm(Confirm {
             version: common.version,
             first_contact: common.first_contact,
             endpoint: common.endpoint,
             v2: common.v2,
-        })
+        }))
     }
 
     /// Writes the message to the start of `buf` and returns its length.
@@ -144,14 +146,15 @@ struct Common {
 
 impl Common {
     fn parse(header: &Header, body: &[u8]) -> Result<Common, Error> {
+        let too_short = |error| header.too_short(error);
         let version =
             Version::from_number(header.version).ok_or(Error::BadVersion(header.version))?;
         let first_contact = header.flags & FLAG_FIRST_CONTACT != 0;
         let mut reader = Reader::new(body);
         let path = PathType::from_bits(header.flags);
         let mut endpoint = match path {
-            PathType::Rdma => Endpoint::Rdma(RdmaEndpoint::read(&mut reader)?),
-            PathType::Ism => Endpoint::Ism(IsmEndpoint::read(&mut reader)?),
+            PathType::Rdma => Endpoint::Rdma(RdmaEndpoint::read(&mut reader).map_err(too_short)?),
+            PathType::Ism => Endpoint::Ism(IsmEndpoint::read(&mut reader).map_err(too_short)?),
             PathType::None | PathType::Both => {
                 return Err(Error::field("path type", path.bits()));
             }
@@ -165,7 +168,7 @@ impl Common {
                 None
             }
             Version::V2 => {
-                let eid = read_v2(&mut reader, &mut endpoint)?;
+                let eid = read_v2(&mut reader, &mut endpoint).map_err(too_short)?;
                 let has_gids = header.kind == Kind::Confirm && path == PathType::Rdma;
                 let (fce, gids) = read_extension(&mut reader, first_contact, has_gids)?;
                 Some(V2Fields { eid, fce, gids })

@@ -2,7 +2,7 @@
 
 //! Decline (RFC 7609 A.2.5): the connection stays on TCP.
 
-use super::{emit_frame, Eyecatcher, Header, HeaderFields, Kind, FLAG_OUT_OF_SYNC};
+use super::{emit_frame, Eyecatcher, Header, HeaderFields, Kind, Message, FLAG_OUT_OF_SYNC};
 use crate::ids::{PeerId, Version};
 use crate::reason::DeclineReason;
 use crate::wire::io::Reader;
@@ -42,18 +42,20 @@ const V2_EXTRA: [u8; 16] = [0; 16];
 impl Decline {
     /// Reads the body. Both forms begin alike and the rest has no use, so that a
     /// Decline is understood whatever its version.
-    pub(super) fn parse_body(header: &Header, body: &[u8]) -> Result<Decline, Error> {
+    pub(super) fn parse_body(header: &Header, body: &[u8]) -> Result<Message, Error> {
         if header.eyecatcher != Eyecatcher::Smcr {
             return Err(Error::BadEyecatcher);
         }
-        let wire: &Wire = Reader::new(body).read()?;
-        Ok(Decline {
+        let wire: &Wire = Reader::new(body)
+            .read()
+            .map_err(|error| header.too_short(error))?;
+        Ok(Message::Decline(Decline {
             version: Version::common(header.version).ok_or(Error::BadVersion(header.version))?,
             reason: DeclineReason(wire.diagnosis.get()),
             peer_id: PeerId(wire.peer_id),
             out_of_sync: header.flags & FLAG_OUT_OF_SYNC != 0,
             os_type: wire.os_type >> 4,
-        })
+        }))
     }
 
     /// Writes the message to the start of `buf` and returns its length.

@@ -166,6 +166,17 @@ impl Header {
         })
     }
 
+    /// The error for a message whose fixed fields do not fit: all of its bytes are
+    /// here, so that the length in its header is wrong.
+    fn too_short(&self, error: Error) -> Error {
+        match error {
+            Error::Truncated { .. } => Error::BadLength {
+                length: self.length,
+            },
+            other => other,
+        }
+    }
+
     /// Length in bytes of what follows the header, trailer included.
     pub fn remaining(&self) -> usize {
         self.length.saturating_sub(HEADER_LEN)
@@ -196,20 +207,12 @@ impl Message {
     /// Decline from those that end the TCP connection.
     pub fn parse(bytes: &[u8]) -> Result<Message, Error> {
         let (header, body) = split_frame(bytes)?;
-        let message = match header.kind {
-            Kind::Proposal => Proposal::parse_body(&header, body).map(Message::Proposal),
-            Kind::Accept => Accept::parse_body(&header, body).map(Message::Accept),
-            Kind::Confirm => Confirm::parse_body(&header, body).map(Message::Confirm),
-            Kind::Decline => Decline::parse_body(&header, body).map(Message::Decline),
-        };
-        // All bytes of the message are here: if fixed fields do not fit into
-        // them, then the length is wrong.
-        message.map_err(|error| match error {
-            Error::Truncated { .. } => Error::BadLength {
-                length: header.length,
-            },
-            other => other,
-        })
+        match header.kind {
+            Kind::Proposal => Proposal::parse_body(&header, body),
+            Kind::Accept => Accept::parse_body(&header, body),
+            Kind::Confirm => Confirm::parse_body(&header, body),
+            Kind::Decline => Decline::parse_body(&header, body),
+        }
     }
 
     /// Writes the message to the start of `buf` and returns its length. A buffer

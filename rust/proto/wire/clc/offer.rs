@@ -78,6 +78,16 @@ pub struct V1Offer {
     pub v6: Ipv6PrefixList,
 }
 
+impl V1Offer {
+    /// An offer without any address.
+    pub const EMPTY: V1Offer = V1Offer {
+        gid: Gid::ZERO,
+        mac: Mac([0; 6]),
+        subnet: None,
+        v6: Ipv6PrefixList::EMPTY,
+    };
+}
+
 /// What a client offers for version 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct V2Offer {
@@ -97,6 +107,20 @@ pub struct V2Offer {
     pub seid: Option<Eid>,
     /// ISM devices of the client; only with shared memory.
     pub ism: IsmList,
+}
+
+impl V2Offer {
+    /// An offer of release 2.0 without enterprise IDs and devices.
+    pub const EMPTY: V2Offer = V2Offer {
+        release: Release::V2_0,
+        eids: EidList::EMPTY,
+        roce_gid: Gid::ZERO,
+        max_conns: 0,
+        max_links: 0,
+        features: 0,
+        seid: None,
+        ism: IsmList::EMPTY,
+    };
 }
 
 /// Names an ISM device.

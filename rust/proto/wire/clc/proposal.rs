@@ -7,11 +7,9 @@
 //! enterprise IDs, and the SMC-D extension with its devices. Each later part is
 //! found through an offset, and unknown bytes may lie between them.
 
-use super::offer::{IsmId, IsmList, PathType, V1Offer, V2Offer};
-use super::{emit_frame, Eyecatcher, Header, HeaderFields, Kind};
-use crate::ids::{
-    Eid, EidList, Gid, Ipv4Prefix, Ipv6Prefix, Ipv6PrefixList, Mac, PeerId, Release, MAX_LIST,
-};
+use super::offer::{IsmId, PathType, V1Offer, V2Offer};
+use super::{emit_frame, Eyecatcher, Header, HeaderFields, Kind, Message};
+use crate::ids::{Eid, Gid, Ipv4Prefix, Ipv6Prefix, Mac, PeerId, Release, MAX_LIST};
 use crate::wire::io::{Reader, Writer};
 use crate::wire::Error;
 use zerocopy::network_endian::{U16, U64};
@@ -130,40 +128,46 @@ const SMCD_MIN_OFFSET: usize = size_of::<WireV2>() - SMCD_BASE;
 const GROWTH_LEN: u16 = 40;
 
 impl Proposal {
-    pub(super) fn parse_body(header: &Header, body: &[u8]) -> Result<Proposal, Error> {
+    // Not inlined, so that only one message of this size is on the stack.
+    #[inline(never)]
+    pub(super) fn parse_body(header: &Header, body: &[u8]) -> Result<Message, Error> {
         if header.eyecatcher != Eyecatcher::Smcr {
             return Err(Error::BadEyecatcher);
         }
-        let fixed: &WireFixed = Reader::new(body).read()?;
+        let fixed: &WireFixed = Reader::new(body)
+            .read()
+            .map_err(|error| header.too_short(error))?;
         let typev1 = PathType::from_bits(header.flags);
         // In version 1 the bits of the second type are reserved.
         let typev2 = match header.version {
             0 | 1 => PathType::None,
             _ => PathType::from_bits(header.flags >> 2),
         };
-        let v1 = if typev1.is_offered() {
-            Some(read_v1(fixed, body)?)
-        } else {
-            None
-        };
         let growth = growth_area(fixed, typev1, body);
-        let smcd_v1 = match growth {
-            Some(growth) if typev1.has_ism() => Some((growth.ism_gid.get(), growth.ism_chid.get())),
-            _ => None,
-        };
-        let v2 = match growth {
-            Some(growth) if typev2.is_offered() => read_v2(growth, typev2, body)?,
-            _ => None,
-        };
-        Ok(Proposal {
+        let mut proposal = Proposal {
             version: header.version,
             typev1,
             typev2,
             peer_id: PeerId(fixed.peer_id),
-            v1,
-            smcd_v1,
-            v2,
-        })
+            v1: None,
+            smcd_v1: None,
+            v2: None,
+        };
+        if typev1.is_offered() {
+            let v1 = proposal.v1.insert(V1Offer::EMPTY);
+            read_v1(fixed, body, v1)?;
+        }
+        let Some(growth) = growth else {
+            return Ok(Message::Proposal(proposal));
+        };
+        if typev1.has_ism() {
+            proposal.smcd_v1 = Some((growth.ism_gid.get(), growth.ism_chid.get()));
+        }
+        if typev2.is_offered() && growth.v2_offset.get() != 0 {
+            let v2 = proposal.v2.insert(V2Offer::EMPTY);
+            read_v2(growth.v2_offset.get(), typev2, body, v2)?;
+        }
+        Ok(Message::Proposal(proposal))
     }
 
     /// Writes the message to the start of `buf` and returns its length.
@@ -261,11 +265,11 @@ impl Proposal {
 fn at_offset<'a>(
     bytes: &'a [u8],
     base: usize,
-    offset: usize,
+    offset: u16,
     field: &'static str,
 ) -> Result<Reader<'a>, Error> {
-    let beyond = |_| Error::field(field, u32::try_from(offset).unwrap_or(u32::MAX));
-    Reader::at(bytes, base.saturating_add(offset)).map_err(beyond)
+    let position = base.saturating_add(offset.into());
+    Reader::at(bytes, position).map_err(|_| Error::field(field, offset))
 }
 
 /// The area between the fixed part and the IP area. It is absent from the short
@@ -277,35 +281,29 @@ fn growth_area<'a>(fixed: &WireFixed, typev1: PathType, body: &'a [u8]) -> Optio
     Reader::at(body, GROWTH_POS).ok()?.read().ok()
 }
 
-fn read_v1(fixed: &WireFixed, body: &[u8]) -> Result<V1Offer, Error> {
+// The functions that read lists fill the offer in its place, to keep large values
+// off the stack.
+
+fn read_v1(fixed: &WireFixed, body: &[u8], offer: &mut V1Offer) -> Result<(), Error> {
     const FIELD: &str = "offset of the IP area";
     let offset = fixed.ip_offset.get();
-    let mut reader = at_offset(body, IP_BASE, offset.into(), FIELD)?;
+    let mut reader = at_offset(body, IP_BASE, offset, FIELD)?;
     let area: &WireIpArea = reader.read().map_err(|_| Error::field(FIELD, offset))?;
-    let subnet = match area.prefix_len {
-        0 => None,
-        len => {
-            let subnet = Ipv4Prefix::new(area.subnet, len);
-            Some(subnet.ok_or_else(|| Error::field("IPv4 prefix length", len))?)
-        }
-    };
-    let bad_count = || Error::field("number of IPv6 prefixes", area.v6_count);
-    if usize::from(area.v6_count) > MAX_LIST {
-        return Err(bad_count());
+    offer.gid = Gid(fixed.gid);
+    offer.mac = Mac(fixed.mac);
+    if area.prefix_len != 0 {
+        let subnet = Ipv4Prefix::new(area.subnet, area.prefix_len)
+            .ok_or_else(|| Error::field("IPv4 prefix length", area.prefix_len))?;
+        offer.subnet = Some(subnet);
     }
-    let mut v6 = Ipv6PrefixList::EMPTY;
+    let bad_count = || Error::field("number of IPv6 prefixes", area.v6_count);
     for _ in 0..area.v6_count {
         let wire: &WireV6Prefix = reader.read().map_err(|_| bad_count())?;
         let prefix = Ipv6Prefix::new(wire.addr, wire.len)
             .ok_or_else(|| Error::field("IPv6 prefix length", wire.len))?;
-        v6.push(prefix).map_err(|_| bad_count())?;
+        offer.v6.push(prefix).map_err(|_| bad_count())?;
     }
-    Ok(V1Offer {
-        gid: Gid(fixed.gid),
-        mac: Mac(fixed.mac),
-        subnet,
-        v6,
-    })
+    Ok(())
 }
 
 fn write_ip_area(v1: &V1Offer, writer: &mut Writer<'_>) -> Result<(), Error> {
@@ -323,60 +321,44 @@ fn write_ip_area(v1: &V1Offer, writer: &mut Writer<'_>) -> Result<(), Error> {
     })
 }
 
-fn read_v2(growth: &WireGrowth, typev2: PathType, body: &[u8]) -> Result<Option<V2Offer>, Error> {
+fn read_v2(offset: u16, typev2: PathType, body: &[u8], offer: &mut V2Offer) -> Result<(), Error> {
     const FIELD: &str = "offset of the version 2 extension";
-    let offset = growth.v2_offset.get();
-    if offset == 0 {
-        return Ok(None);
-    }
     if usize::from(offset) < V2_MIN_OFFSET {
         return Err(Error::field(FIELD, offset));
     }
-    let mut reader = at_offset(body, V2_BASE, offset.into(), FIELD)?;
+    let mut reader = at_offset(body, V2_BASE, offset, FIELD)?;
     let extension = reader.rest();
     let wire: &WireV2 = reader.read().map_err(|_| Error::field(FIELD, offset))?;
+    offer.release = Release::from_low_nibble(wire.release_seid >> 4);
+    offer.roce_gid = Gid(wire.roce_gid);
+    offer.max_conns = wire.max_conns;
+    offer.max_links = wire.max_links;
+    offer.features = wire.features.get();
     let bad_count = || Error::field("number of enterprise IDs", wire.eid_count);
-    if usize::from(wire.eid_count) > MAX_LIST {
-        return Err(bad_count());
-    }
-    let mut eids = EidList::EMPTY;
     for _ in 0..wire.eid_count {
         let eid: &[u8; 32] = reader.read().map_err(|_| bad_count())?;
-        eids.push(Eid(*eid)).map_err(|_| bad_count())?;
+        offer.eids.push(Eid(*eid)).map_err(|_| bad_count())?;
     }
     if usize::from(wire.ism_count) > MAX_LIST {
         return Err(Error::field("number of ISM devices", wire.ism_count));
     }
-    let (seid, ism) = if typev2.has_ism() {
-        read_smcd_v2(wire, extension)?
-    } else {
-        (None, IsmList::EMPTY)
-    };
-    Ok(Some(V2Offer {
-        release: Release::from_low_nibble(wire.release_seid >> 4),
-        eids,
-        roce_gid: Gid(wire.roce_gid),
-        max_conns: wire.max_conns,
-        max_links: wire.max_links,
-        features: wire.features.get(),
-        seid,
-        ism,
-    }))
+    if typev2.has_ism() && wire.smcd_offset.get() != 0 {
+        read_smcd_v2(wire, extension, offer)?;
+    }
+    Ok(())
 }
 
-fn read_smcd_v2(wire: &WireV2, extension: &[u8]) -> Result<(Option<Eid>, IsmList), Error> {
+fn read_smcd_v2(wire: &WireV2, extension: &[u8], offer: &mut V2Offer) -> Result<(), Error> {
     const FIELD: &str = "offset of the SMC-D extension";
     let offset = wire.smcd_offset.get();
-    if offset == 0 {
-        return Ok((None, IsmList::EMPTY));
-    }
     if usize::from(offset) < SMCD_MIN_OFFSET {
         return Err(Error::field(FIELD, offset));
     }
-    let mut reader = at_offset(extension, SMCD_BASE, offset.into(), FIELD)?;
+    let mut reader = at_offset(extension, SMCD_BASE, offset, FIELD)?;
     let smcd: &WireSmcdV2 = reader.read().map_err(|_| Error::field(FIELD, offset))?;
-    let seid = (wire.release_seid & FLAG_SEID != 0).then_some(Eid(smcd.seid));
-    let mut ism = IsmList::EMPTY;
+    if wire.release_seid & FLAG_SEID != 0 {
+        offer.seid = Some(Eid(smcd.seid));
+    }
     let bad_count = || Error::field("number of ISM devices", wire.ism_count);
     for _ in 0..wire.ism_count {
         let id: &WireIsmId = reader.read().map_err(|_| bad_count())?;
@@ -384,9 +366,9 @@ fn read_smcd_v2(wire: &WireV2, extension: &[u8]) -> Result<(Option<Eid>, IsmList
             gid: id.gid.get(),
             chid: id.chid.get(),
         };
-        ism.push(id).map_err(|_| bad_count())?;
+        offer.ism.push(id).map_err(|_| bad_count())?;
     }
-    Ok((seid, ism))
+    Ok(())
 }
 
 fn write_v2(v2: &V2Offer, typev2: PathType, writer: &mut Writer<'_>) -> Result<(), Error> {
