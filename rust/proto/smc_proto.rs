@@ -27,15 +27,18 @@
 )]
 #![warn(missing_docs)]
 
-pub mod eid;
-pub mod ids;
-pub mod list;
-pub mod reason;
-pub mod wire;
 pub mod conn;
 pub mod cursor;
+pub mod eid;
+pub mod handshake;
+pub mod ids;
+pub mod lgr;
+pub mod list;
+pub mod llc_flow;
+pub mod reason;
 pub mod rx_ring;
 pub mod state;
 pub mod tx_ring;
 pub mod urgent;
 pub mod window;
+pub mod wire;

@@ -2,20 +2,14 @@
 
 //! The peer's RMBs as known on one link: remote keys and addresses (RFC 7609 section 4.4.2).
 
-use crate::ids::{Rkey, VirtAddr};
+use crate::ids::Rkey;
 use core::ops::{Deref, DerefMut};
+
+/// Key and address of one RMB, as LLC messages tell them.
+pub use crate::wire::llc::Token as Rtoken;
 
 /// The most RMBs one side of a link group may have (RFC 7609 section 2.1).
 pub const MAX_RTOKENS: usize = 255;
-
-/// Key and address of one RMB of the peer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rtoken {
-    /// The remote key.
-    pub rkey: Rkey,
-    /// The address of the RMB's first byte.
-    pub addr: VirtAddr,
-}
 
 /// Why an RMB of the peer could not be noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +96,7 @@ mod tests {
     extern crate std;
 
     use super::*;
+    use crate::ids::VirtAddr;
 
     fn token(rkey: u32, addr: u64) -> Rtoken {
         Rtoken {
