@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Physically contiguous memory shared with a device.
+//!
+//! C header: [`include/linux/gfp.h`](srctree/include/linux/gfp.h)
+
+use super::flags;
+use crate::sys;
+use core::ptr::NonNull;
+use kernel::alloc::Flags;
+use kernel::bindings;
+use kernel::iov::{IovIterDest, IovIterSource};
+use kernel::page::{PAGE_SHIFT, PAGE_SIZE};
+use kernel::prelude::*;
+
+/// A physically contiguous, zeroed run of pages.
+///
+/// A device, and through it a peer, may write the memory at any time. It is therefore never a
+/// slice: all access copies in or out, checks its bounds, and promises nothing about bytes that
+/// change meanwhile. Look at a copy, never twice at the run.
+///
+/// The pages are one compound page, so copies to and from user space pass the kernel's hardened
+/// checks and a fragment may outlive the run if C code took a page reference.
+///
+/// # Invariants
+///
+/// `page` is the head of `1 << order` pages that are owned by the value, and `addr` is their
+/// kernel address.
+pub struct PageRun {
+    page: NonNull<sys::page>,
+    addr: NonNull<u8>,
+    order: u32,
+}
+
+// SAFETY: The pages belong to no thread.
+unsafe impl Send for PageRun {}
+// SAFETY: The contents are only copied, by functions that accept concurrent changes.
+unsafe impl Sync for PageRun {}
+
+impl PageRun {
+    /// Allocates `len` bytes, which must be a power of two and at least a page.
+    ///
+    /// `node` is the NUMA node to prefer. The allocation does not try hard: the caller can fall
+    /// back to less. May sleep if `flags` allow it.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a length that is not possible, `ENOMEM` when there is no such run.
+    pub fn alloc(len: usize, flags: Flags, node: Option<i32>) -> Result<Self> {
+        if !len.is_power_of_two() || len < PAGE_SIZE {
+            return Err(EINVAL);
+        }
+        let order = len.trailing_zeros() - PAGE_SHIFT as u32;
+        if order > bindings::MAX_PAGE_ORDER {
+            return Err(EINVAL);
+        }
+        let gfp = flags::as_raw(flags);
+        let node = node.unwrap_or(bindings::NUMA_NO_NODE);
+        // SAFETY: The flags are valid and the order is in range; a node of -1 means any.
+        let page = unsafe { sys::smc_rs_helper_alloc_run(node, gfp, order) };
+        let page = NonNull::new(page).ok_or(ENOMEM)?;
+        // SAFETY: `page` was just allocated; without `__GFP_HIGHMEM` it has a kernel address.
+        let addr = unsafe { sys::smc_rs_helper_page_address(page.as_ptr()) };
+        // INVARIANT: The run was allocated with this order and only `drop` frees it.
+        Ok(Self {
+            page,
+            addr: NonNull::new(addr.cast()).ok_or(ENOMEM)?,
+            order,
+        })
+    }
+
+    /// Length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        PAGE_SIZE << self.order
+    }
+
+    /// Never true: a run has at least a page.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The address of `len` bytes at `off` if they all lie within the run.
+    #[inline]
+    fn range(&self, off: usize, len: usize) -> Option<NonNull<u8>> {
+        if off > self.len() || len > self.len() - off {
+            return None;
+        }
+        // SAFETY: `off` is within the allocation of `self.len()` bytes, as just checked.
+        Some(unsafe { self.addr.add(off) })
+    }
+
+    /// The kernel address of the run, for handing it to a device.
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.addr.as_ptr()
+    }
+
+    /// Copies up to `len` bytes from `from` to `off`, and returns how many were copied.
+    ///
+    /// Fewer than asked for means that the source ended or could not be read; 0 also that the
+    /// range is not within the run. Process context: may fault.
+    pub fn copy_from_iter(&self, off: usize, len: usize, from: &mut IovIterSource<'_>) -> usize {
+        let Some(to) = self.range(off, len) else {
+            return 0;
+        };
+        // SAFETY: `to` is valid for writes of `len` bytes, which nobody holds a reference to; the
+        // iterator is valid by its type.
+        unsafe { bindings::_copy_from_iter(to.as_ptr().cast(), len, from.as_raw()) }
+    }
+
+    /// Copies up to `len` bytes at `off` into `to`, and returns how many were copied.
+    ///
+    /// Fewer than asked for means that the destination ended or could not be written; 0 also that
+    /// the range is not within the run. Process context: may fault.
+    pub fn copy_to_iter(&self, off: usize, len: usize, to: &mut IovIterDest<'_>) -> usize {
+        let Some(from) = self.range(off, len) else {
+            return 0;
+        };
+        // SAFETY: `from` is valid for reads of `len` initialised bytes; the iterator is valid by
+        // its type.
+        unsafe { bindings::_copy_to_iter(from.as_ptr().cast(), len, to.as_raw()) }
+    }
+
+    /// Copies `from` to `off`. Any context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when the range is not within the run.
+    pub fn write(&self, off: usize, from: &[u8]) -> Result {
+        let to = self.range(off, from.len()).ok_or(EINVAL)?;
+        // SAFETY: `to` is valid for writes of `from.len()` bytes, and `from` lies elsewhere since
+        // no reference into the run exists.
+        unsafe { sys::smc_rs_helper_copy(to.as_ptr().cast(), from.as_ptr().cast(), from.len()) };
+        Ok(())
+    }
+
+    /// Copies the bytes at `off` to `to`. Any context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when the range is not within the run.
+    pub fn read(&self, off: usize, to: &mut [u8]) -> Result {
+        let from = self.range(off, to.len()).ok_or(EINVAL)?;
+        // SAFETY: `from` is valid for reads of `to.len()` initialised bytes, and `to` lies
+        // elsewhere since no reference into the run exists.
+        unsafe { sys::smc_rs_helper_copy(to.as_mut_ptr().cast(), from.as_ptr().cast(), to.len()) };
+        Ok(())
+    }
+
+    /// Clears `len` bytes at `off`. Any context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when the range is not within the run.
+    pub fn zero(&self, off: usize, len: usize) -> Result {
+        let to = self.range(off, len).ok_or(EINVAL)?;
+        // SAFETY: `to` is valid for writes of `len` bytes.
+        unsafe { sys::smc_rs_helper_clear(to.as_ptr().cast(), len) };
+        Ok(())
+    }
+}
+
+impl Drop for PageRun {
+    fn drop(&mut self) {
+        // SAFETY: The pages are owned by `self` and were allocated with this order.
+        unsafe { sys::smc_rs_helper_free_pages(self.page.as_ptr(), self.order) };
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The GID table of a port.
+//!
+//! C header: [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
+
+use super::device::{Device, DeviceUse};
+use crate::sys;
+use core::ops::ControlFlow;
+use kernel::ffi::c_int;
+
+/// What packets a GID stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GidKind {
+    /// RoCE version 1: Ethernet only.
+    RoceV1,
+    /// RoCE version 2: UDP over IP.
+    RoceV2,
+    /// InfiniBand, or something newer.
+    Other,
+}
+
+/// One GID of a port whose network device is there.
+#[derive(Clone, Copy, Debug)]
+pub struct GidEntry {
+    /// The GID; for RoCE the IPv6 address, or the IPv4-mapped one.
+    pub gid: [u8; 16],
+    /// Its place in the port's table.
+    pub index: u16,
+    /// The packet format.
+    pub kind: GidKind,
+    /// The network device it belongs to.
+    pub ifindex: i32,
+    /// That device's MAC address.
+    pub mac: [u8; 6],
+    /// Identity of that device's network namespace: its address, to compare with.
+    pub net: usize,
+    /// That device's VLAN.
+    pub vlan: Option<u16>,
+    /// That device is up and has a carrier.
+    pub up: bool,
+}
+
+impl Device {
+    /// Calls `f` for each GID of the port that belongs to a network device, until it breaks.
+    ///
+    /// Any context; `f` is called outside of locks and RCU and may sleep where the caller may.
+    pub fn for_each_gid(&self, port: u32, mut f: impl FnMut(&GidEntry) -> ControlFlow<()>) {
+        let Ok(_use) = DeviceUse::new_ref(self) else {
+            return;
+        };
+        // SAFETY: The device is registered; an impossible port has an empty table.
+        let len = unsafe { sys::smc_rs_helper_rdma_gid_table_len(self.as_raw(), port) };
+        for index in 0..len.clamp(0, u16::MAX.into()) {
+            if let Some(entry) = self.gid(port, index as u16) {
+                if f(&entry).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The GID at `index` of the port's table, if it is valid and belongs to a network device.
+    ///
+    /// Any context.
+    pub fn gid(&self, port: u32, index: u16) -> Option<GidEntry> {
+        let _use = DeviceUse::new_ref(self).ok()?;
+        let mut raw = sys::smc_rs_gid::default();
+        // SAFETY: The device is registered; impossible ports and indices are refused; `raw` is a
+        // valid place for the answer.
+        let ret = unsafe {
+            sys::smc_rs_helper_rdma_gid(self.as_raw(), port, c_int::from(index), &mut raw)
+        };
+        (ret == 0).then(|| GidEntry {
+            gid: raw.gid,
+            index,
+            kind: match raw.type_ {
+                sys::ib_gid_type_IB_GID_TYPE_ROCE => GidKind::RoceV1,
+                sys::ib_gid_type_IB_GID_TYPE_ROCE_UDP_ENCAP => GidKind::RoceV2,
+                _ => GidKind::Other,
+            },
+            ifindex: raw.ifindex,
+            mac: raw.mac,
+            net: raw.net as usize,
+            vlan: (raw.vlan != 0xffff).then_some(raw.vlan),
+            up: raw.up,
+        })
+    }
+}
