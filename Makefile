@@ -41,7 +41,7 @@ bench: all
 # The runner ends with the line that counts everything: checks, host tests and
 # tests in virtual machines.
 test: all
-	@selftests/run
+	@scripts/test
 
 check: module
 	@scripts/check

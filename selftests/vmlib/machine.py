@@ -33,6 +33,7 @@ class Machine:
         self.listeners = {}
         self.process = None
         self.status = None
+        self.said_hello = False
         self.said_bye = False
         self.log = b""
 

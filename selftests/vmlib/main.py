@@ -16,6 +16,7 @@ from .machine import Machine
 from .relay import Relay
 
 TIMED_OUT, VM_FAILED, KERNEL_COMPLAINED = 124, 125, 70
+BOOT_ATTEMPTS = 3
 
 
 def parse(doc):
@@ -75,22 +76,42 @@ def run_in(folder, options):
     image, initramfs, _ = host.kernel(options.kernel, options.module, where)
     accelerator = host.accelerator(where, image)
     interactive = sys.stdin.isatty() and sys.stdout.isatty() and options.topology == "pair"
-    count = 1 if options.topology == "pair" else 2
-    machines = [Machine(number, folder, options, where) for number in range(1, count + 1)]
     deadline = time.monotonic() + options.timeout
-    try:
-        for machine in machines:
-            machine.write_job(options.command, options.module, interactive,
-                              shutil.get_terminal_size())
-            machine.start(image, initramfs, accelerator, interactive)
-        ended = serve(machines, deadline, interactive)
-    finally:
-        for machine in machines:
-            machine.stop()
+    for attempt in range(BOOT_ATTEMPTS):
+        machines, ended = boot(os.path.join(folder, str(attempt)), options, where,
+                               (image, initramfs, accelerator), (deadline, interactive))
+        if ended or not died_in_boot(machines):
+            break
     if options.log:
         with open(options.log, "w", encoding="utf-8") as file:
             file.writelines(machine.kernel_log() for machine in machines)
     return judge(machines, ended, options)
+
+
+def boot(folder, options, where, what, how):
+    """Starts the machines and serves them; returns them and whether all ended well."""
+    deadline, interactive = how
+    count = 1 if options.topology == "pair" else 2
+    machines = [Machine(number, folder, options, where) for number in range(1, count + 1)]
+    try:
+        for machine in machines:
+            machine.write_job(options.command, options.module, interactive,
+                              shutil.get_terminal_size())
+            machine.start(*what, interactive)
+        return machines, serve(machines, deadline, interactive)
+    finally:
+        for machine in machines:
+            machine.stop()
+
+
+def died_in_boot(machines):
+    """Says whether QEMU itself gave up before the guest's init ran.
+
+    Now and then QEMU 10 aborts on an assertion of its own while a guest under
+    emulation looks through its devices. No command has run then: try again.
+    """
+    return any(machine.process.returncode == -signal.SIGABRT and not machine.said_hello
+               for machine in machines)
 
 
 def serve(machines, deadline, interactive):
@@ -110,18 +131,20 @@ def judge(machines, ended, options):
     """Turns what happened into an exit status, and shows the log where it matters."""
     sys.stdout.flush()
     status = next((machine.status for machine in machines if machine.status), 0)
+    shown = set()
     for machine in machines:
         log = machine.kernel_log()
         complaint = (logscan.first_complaint(log)
                      or logscan.first_complaint(machine.serial_log()))
         if complaint:
             show_log(machine, log)
+            shown.add(machine)
             print(f"vm: the kernel complained: {complaint}", file=sys.stderr)
             status = status or KERNEL_COMPLAINED
     if ended:
         return status
     for machine in machines:
-        if machine.status is None:
+        if machine.status is None and machine not in shown:
             show_log(machine, machine.serial_log())
             print(machine.qemu_log(), end="", file=sys.stderr)
     if any(machine.process.returncode != -signal.SIGKILL for machine in machines):

@@ -89,6 +89,8 @@ class Relay:
         if name == "ctl" and words[:1] == ["exit"]:
             machine.status = int(words[1])
             self.maybe_end()
+        elif name == "ctl" and words[:1] == ["hello"]:
+            machine.said_hello = True
         elif name == "ctl" and words[:1] == ["bye"]:
             machine.said_bye = True
         elif name == "sync" and words[:1] == ["meet"]:
