@@ -4,6 +4,7 @@
 //!
 //! One table: a state and an event give the next state and the things to do. The RMB element may be
 //! reused when `free` is among them, and only then: until that moment the peer may still write to it.
+//! A timeout ends the wait without that certainty, which `quarantine` says.
 
 use crate::state::ConnState;
 use crate::wire::cdc::ConnFlags;
@@ -46,6 +47,10 @@ impl CloseEvent {
         Self::LinkDown,
         Self::WaitTimeout,
     ];
+
+    const fn is_from_peer(self) -> bool {
+        matches!(self, Self::PeerDone | Self::PeerClosed | Self::PeerAbort)
+    }
 }
 
 /// Why a connection ended other than by an orderly close.
@@ -68,8 +73,11 @@ pub struct CloseActions {
     pub send: ConnFlags,
     /// Sleeping readers, writers and pollers are to look again.
     pub wake: bool,
-    /// The peer is done with the RMB element: it may be reused once `send` is out.
+    /// The connection is over: the RMB element may be reused once `send` is out.
     pub free: bool,
+    /// With `free`: the peer never said that it is done with the element, which must not serve
+    /// another connection as long as the link group lives.
+    pub quarantine: bool,
     /// The TCP connection is to be reset rather than closed.
     pub reset_tcp: bool,
     /// The error that socket calls return from now on.
@@ -81,6 +89,7 @@ impl CloseActions {
         send: ConnFlags::NONE,
         wake: false,
         free: false,
+        quarantine: false,
         reset_tcp: false,
         error: None,
     };
@@ -176,6 +185,9 @@ impl CloseState {
 
     /// Applies `event` and says what is to be done.
     pub fn on(&mut self, event: CloseEvent) -> CloseActions {
+        if matches!(self.state, ConnState::Listen | ConnState::Closed) && event.is_from_peer() {
+            return CloseActions::NONE;
+        }
         let actions = match event {
             CloseEvent::AppShutdownWr => self.shutdown_write(),
             CloseEvent::AppClose { unread } => self.close(unread),
@@ -235,11 +247,15 @@ impl CloseState {
                 self.finish(ConnFlags::NONE)
             }
             ConnState::PeerAbortWait | ConnState::Closed => CloseActions::NONE,
-            // After C no message may follow; the reset of the TCP connection tells the peer.
-            _ if self.left() => CloseActions {
-                reset_tcp: true,
-                ..self.finish(ConnFlags::NONE)
-            },
+            // After C no message may follow. The reset of the TCP connection tells the peer, which may
+            // be writing until it has noticed.
+            _ if self.left() => {
+                self.state = ConnState::PeerAbortWait;
+                CloseActions {
+                    reset_tcp: true,
+                    ..CloseActions::NONE
+                }
+            }
             _ if self.peer_left() => CloseActions {
                 reset_tcp: true,
                 error: Some(CloseError::Aborted),
@@ -330,6 +346,7 @@ impl CloseState {
             return CloseActions::NONE;
         }
         CloseActions {
+            quarantine: true,
             reset_tcp: true,
             error: Some(CloseError::TimedOut),
             ..self.finish(ConnFlags::NONE)

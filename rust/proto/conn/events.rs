@@ -34,6 +34,10 @@ impl Events {
     /// The TCP connection is to be reset.
     pub const RESET_TCP: Self = Self(0x0400);
 
+    /// With [`Events::FREE`]: the peer may still write to the RMB element, which must not serve another
+    /// connection as long as the link group lives.
+    pub const QUARANTINE: Self = Self(0x0800);
+
     /// Both sets together.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {

@@ -48,6 +48,8 @@ pub struct Conn {
     close: CloseState,
     /// An end requested by the application that waits until its data was posted.
     closing: Option<CloseEvent>,
+    /// The application closed the socket: nobody reads any more.
+    unattended: bool,
     /// The first error the connection ended with.
     error: Option<CloseError>,
     /// Sequence number of the last CDC message built.
@@ -78,6 +80,7 @@ impl Conn {
             rx_urgent: RxUrgent::new(),
             close: CloseState::new(),
             closing: None,
+            unattended: false,
             error: None,
             tx_seq: 0,
             rx_seq: 0,
@@ -238,6 +241,7 @@ impl Conn {
     /// turns the close into an abort at once (RFC 7609 section 4.8.1, step 3A).
     pub fn close(&mut self) -> Events {
         let unread = self.readable() > 0;
+        self.unattended = true;
         self.end(CloseEvent::AppClose { unread })
     }
 
@@ -295,7 +299,8 @@ impl Conn {
         if news(ConnFlags::ABORT) {
             events = events
                 .with(Events::PEER_ABORT)
-                .with(self.apply(CloseEvent::PeerAbort));
+                .with(self.apply(CloseEvent::PeerAbort))
+                .with(self.end_if_drained());
         } else {
             if news(ConnFlags::SENDING_DONE) {
                 events = events
@@ -330,7 +335,7 @@ impl Conn {
         let gone = self.close.left() || self.close.state() == ConnState::Closed;
         if gone || self.close.received().contains(ConnFlags::ABORT) {
             self.tx.discard_pending();
-            self.closing = None;
+            self.tx_urgent = TxUrgent::Idle;
         }
         if !actions.send.is_empty() {
             self.flags_due = true;
@@ -341,6 +346,7 @@ impl Conn {
         Events::NONE
             .with_if(actions.wake, Events::READABLE.with(Events::WRITABLE))
             .with_if(actions.free, Events::FREE)
+            .with_if(actions.quarantine, Events::QUARANTINE)
             .with_if(actions.reset_tcp, Events::RESET_TCP)
             .with(self.wanted())
     }

@@ -107,6 +107,12 @@ impl Conn {
             blocked: flags.contains(ProdFlags::WRITER_BLOCKED),
             update: flags.contains(ProdFlags::CONS_UPDATE_REQUESTED),
         };
+        if self.unattended {
+            // The peer must not wait for room that no reader makes, as it may have to take data of
+            // ours before this side can close.
+            self.rx.consume(new_bytes);
+            return Ok(Events::NONE);
+        }
         let news = self.rx_urgent.on_flags(
             flags.contains(ProdFlags::URGENT_PENDING),
             flags.contains(ProdFlags::URGENT_PRESENT),
