@@ -127,8 +127,7 @@ snapshot() {
 start_watch() {
 	local namespace
 	for namespace in a b; do
-		start "$namespace" "$work/smc/$namespace/during" bash -c \
-			'while :; do cat /proc/net/smc_rs 2>/dev/null; sleep 0.3; done'
+		start "$namespace" "$work/smc/$namespace/during" smc_proof watch
 	done
 }
 

@@ -3,7 +3,8 @@
 //! What the kernel and the wire say about SMC connections.
 //!
 //! [`counters`] reads the module's statistics, [`capture`] counts the bytes that went over the
-//! TCP connections, [`rdma`] reads the counters of the RDMA devices.
+//! TCP connections, [`rdma`] reads the counters of the RDMA devices; [`table`] and [`style`] lay
+//! reports out.
 
 #![forbid(unsafe_code)]
 
@@ -12,3 +13,5 @@ pub mod counters;
 pub mod packet;
 pub mod rdma;
 pub mod scan;
+pub mod style;
+pub mod table;

@@ -5,17 +5,17 @@
 #![forbid(unsafe_code)]
 
 mod demo;
-mod style;
-mod table;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use serde_json::json;
 
-use smc_proof::{capture, counters, rdma};
+use smc_proof::{capture, counters, rdma, style};
 
 /// Show how connections moved their bytes: by RDMA or over TCP.
 #[derive(Parser)]
@@ -37,6 +37,12 @@ enum Action {
         /// The folder, made if needed; gets the files `smc_rs` and `rdma`
         folder: PathBuf,
     },
+    /// Print the module's statistics of this network namespace over and over, until killed
+    Watch {
+        /// Milliseconds between two readings
+        #[arg(long, default_value_t = 200)]
+        every: u64,
+    },
     /// Report on the demo from the files that it left
     Demo {
         /// The folder with the demo's files
@@ -51,6 +57,7 @@ fn main() -> ExitCode {
     let result = match Options::parse().action {
         Action::Capture { file } => judge_capture(&file),
         Action::Snapshot { folder } => snapshot(&folder).map(|()| true),
+        Action::Watch { every } => watch(Duration::from_millis(every)),
         Action::Demo { folder, json } => report_demo(&folder, json.as_deref()),
     };
     match result {
@@ -94,6 +101,17 @@ fn snapshot(folder: &Path) -> Result<(), String> {
         fs::write(&file, text).map_err(|error| cannot("write", &file, &error))?;
     }
     Ok(())
+}
+
+/// Ends only when nobody reads any more.
+fn watch(every: Duration) -> Result<bool, String> {
+    loop {
+        let text = fs::read(counters::PATH).unwrap_or_default();
+        if std::io::stdout().write_all(&text).is_err() {
+            return Ok(true);
+        }
+        std::thread::sleep(every);
+    }
 }
 
 fn report_demo(folder: &Path, json: Option<&Path>) -> Result<bool, String> {

@@ -6,13 +6,13 @@ use std::io::IsTerminal;
 
 /// How to mark text; all marks are empty where colours are not wanted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Style {
+pub struct Style {
     colour: bool,
 }
 
 impl Style {
     /// Colours on a terminal or with `FORCE_COLOR`, none with `NO_COLOR`.
-    pub(crate) fn of_stdout() -> Self {
+    pub fn of_stdout() -> Self {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let wanted = std::io::stdout().is_terminal() && !is_set("NO_COLOR");
         Style {
@@ -21,23 +21,22 @@ impl Style {
     }
 
     /// No colours.
-    #[cfg(test)]
-    pub(crate) fn plain() -> Self {
+    pub fn plain() -> Self {
         Style { colour: false }
     }
 
     /// Text that tells of success.
-    pub(crate) fn good(self, text: &str) -> String {
+    pub fn good(self, text: &str) -> String {
         self.paint("32", text)
     }
 
     /// Text that tells of failure.
-    pub(crate) fn bad(self, text: &str) -> String {
+    pub fn bad(self, text: &str) -> String {
         self.paint("1;31", text)
     }
 
     /// A heading.
-    pub(crate) fn heading(self, text: &str) -> String {
+    pub fn heading(self, text: &str) -> String {
         self.paint("1", text)
     }
 

@@ -3,7 +3,7 @@
 //! Tables with a label column on the left and numbers right-aligned.
 
 /// Lays out rows below a header, each ended by a newline.
-pub(crate) fn layout(rows: &[Vec<String>]) -> String {
+pub fn layout(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -28,7 +28,7 @@ pub(crate) fn layout(rows: &[Vec<String>]) -> String {
 }
 
 /// A number of bytes in a unit that a person can read.
-pub(crate) fn bytes(count: u64) -> String {
+pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if count < 1000 {
         return format!("{count} bytes");

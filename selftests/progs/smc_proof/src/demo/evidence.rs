@@ -11,8 +11,7 @@ use serde_json::{json, Value};
 use smc_proof::capture::{self, Summary};
 use smc_proof::counters::{Counters, Fields};
 use smc_proof::rdma::DeviceCounters;
-
-use crate::table;
+use smc_proof::table;
 
 /// One statement and whether it is as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,9 @@ use std::path::Path;
 
 use serde_json::{json, Value};
 
-use crate::style::Style;
-use crate::table;
+use smc_proof::style::Style;
+use smc_proof::table;
+
 use evidence::{Check, Evidence};
 use programs::Results;
 
