@@ -182,3 +182,12 @@ impl From<SocketAddr> for RawAddr {
         raw
     }
 }
+
+impl std::fmt::Debug for RawAddr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.decode() {
+            Ok(addr) => write!(f, "{addr}"),
+            Err(_) => write!(f, "an address of family {}", self.family()),
+        }
+    }
+}

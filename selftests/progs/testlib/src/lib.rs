@@ -9,6 +9,7 @@
 pub mod addr;
 pub mod counters;
 pub mod event;
+pub mod extra;
 pub mod json;
 pub mod opts;
 pub mod pattern;

@@ -473,3 +473,9 @@ pub fn errno_of<T: std::fmt::Debug>(result: io::Result<T>) -> Result<i32, String
             .ok_or_else(|| format!("the call failed with {e}")),
     }
 }
+
+impl From<Sock> for OwnedFd {
+    fn from(sock: Sock) -> OwnedFd {
+        sock.0
+    }
+}
