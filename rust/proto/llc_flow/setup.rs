@@ -235,6 +235,8 @@ impl LinkFlow {
         self.response(Body::AddLink(AddLink {
             link: request.link,
             reject: Some(reason),
+            // A refusal has no room for the extension of version 2.
+            ext: None,
             ..self.own_add_link()
         }))
     }
