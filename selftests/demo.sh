@@ -109,7 +109,7 @@ start_capture() {
 	interface=$(ip -n b -o -4 address show to "$CLIENT_IP" | awk '{ print $2; exit }')
 	interface=${interface%@*}
 	[ -n "$interface" ] || fail "no interface in namespace b has the address $CLIENT_IP: run this by selftests/vm --topology pair."
-	start b "$work/smc/tcpdump.log" tcpdump -i "$interface" -s 1024 -B 16384 -U -Z root \
+	start b "$work/smc/tcpdump.log" tcpdump -i "$interface" -s 1024 -B 16384 -Z root \
 		-w "$work/smc/tcp.pcap" tcp
 	wait_for_text 'listening on' "$work/smc/tcpdump.log" ||
 		fail "tcpdump did not start: $(tail -n 1 "$work/smc/tcpdump.log")"

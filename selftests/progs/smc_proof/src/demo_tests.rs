@@ -74,6 +74,12 @@ fn proposal() -> Vec<u8> {
     bytes
 }
 
+fn tcpdump_log(dropped: u32) -> String {
+    format!(
+        "3 packets captured\n3 packets received by filter\n{dropped} packets dropped by kernel\n"
+    )
+}
+
 /// The files of a demo that went well.
 fn good(name: &str) -> Folder {
     let name = format!("smc_proof-{}-{name}", std::process::id());
@@ -92,6 +98,7 @@ fn good(name: &str) -> Folder {
         folder.write(&file("during"), format!("smc_rs 1\n{line}smc_rs 1\n{line}"));
     }
     folder.write("smc/tcp.pcap", capture(&proposal()));
+    folder.write("smc/tcpdump.log", tcpdump_log(0));
     folder
 }
 
@@ -151,6 +158,18 @@ fn payload_on_tcp_fails() {
     let failures = failures(&folder);
     assert_eq!(failures.len(), 1, "{failures:?}");
     assert!(failures[0].contains("7 bytes of payload"), "{failures:?}");
+}
+
+#[test]
+fn a_capture_with_holes_proves_nothing() {
+    let folder = good("holes");
+    folder.write("smc/tcpdump.log", tcpdump_log(5));
+    let failures = failures(&folder);
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert!(
+        failures[0].contains("5 packets were MISSED"),
+        "{failures:?}"
+    );
 }
 
 #[test]

@@ -35,6 +35,8 @@ struct Namespace {
 pub(super) struct Evidence {
     namespaces: Vec<Namespace>,
     tcp: Summary,
+    /// Packets that the capture missed; `None` when tcpdump did not tell.
+    missed: Option<u64>,
 }
 
 impl Evidence {
@@ -49,6 +51,7 @@ impl Evidence {
                 Namespace::from_folder("b", &folder.join("b"))?,
             ],
             tcp: capture::summary(&capture::connections(&bytes)?),
+            missed: missed(&fs::read_to_string(folder.join("tcpdump.log")).unwrap_or_default()),
         })
     }
 
@@ -91,11 +94,17 @@ impl Evidence {
 
     fn capture(&self) -> Check {
         let tcp = &self.tcp;
+        let all_smc = tcp.payload == 0 && tcp.offered == tcp.connections && tcp.connections > 0;
+        let missed = match self.missed {
+            Some(0) => String::new(),
+            Some(count) => format!(", but {count} packets were MISSED"),
+            None => ", but tcpdump did not tell whether it missed packets".to_owned(),
+        };
         Check {
-            passed: tcp.payload == 0 && tcp.offered == tcp.connections && tcp.connections > 0,
+            passed: all_smc && self.missed == Some(0),
             sentence: format!(
                 "TCP capture: {} connections, {} with SMC on both ends, {} of handshake, \
-                 {} of payload",
+                 {} of payload{missed}",
                 tcp.connections,
                 tcp.offered,
                 table::bytes(tcp.handshake),
@@ -122,6 +131,7 @@ impl Evidence {
                 "declined": self.tcp.declined,
                 "handshake_bytes": self.tcp.handshake,
                 "payload_bytes": self.tcp.payload,
+                "packets_missed": self.missed,
             },
         })
     }
@@ -238,6 +248,18 @@ impl Namespace {
     }
 }
 
+/// Packets that came to tcpdump's filter and are not in the file, from what it says at its end:
+/// those that the kernel dropped and those that were not read yet.
+fn missed(log: &str) -> Option<u64> {
+    let number = |what: &str| {
+        let line = log.lines().find(|line| line.ends_with(what))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let captured = number("captured")?;
+    let unread = number("received by filter")?.saturating_sub(captured);
+    Some(unread.max(number("dropped by kernel")?))
+}
+
 /// Unites the connections of several readings. A connection whose set-up was still going on in
 /// one reading has its mode from a later one.
 fn connections(readings: &str) -> BTreeMap<(String, String), Fields> {
@@ -251,4 +273,24 @@ fn connections(readings: &str) -> BTreeMap<(String, String), Fields> {
         }
     }
     seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missed_packets_are_counted() {
+        let log = |captured: u64, received: u64, dropped: u64| {
+            format!(
+                "tcpdump: listening on veth0, link-type EN10MB (Ethernet)\n{captured} packets \
+                 captured\n{received} packets received by filter\n{dropped} packets dropped by \
+                 kernel\n"
+            )
+        };
+        assert_eq!(missed(&log(90, 90, 0)), Some(0));
+        assert_eq!(missed(&log(90, 100, 0)), Some(10));
+        assert_eq!(missed(&log(90, 110, 20)), Some(20));
+        assert_eq!(missed("tcpdump: no permission\n"), None);
+    }
 }
