@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Shims for network namespaces and for a few calls outside networking. */
+#include <linux/cpumask.h>
+#include <linux/ktime.h>
+#include <linux/random.h>
+#include <linux/seq_file_net.h>
+#include <linux/utsname.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+#include "smc_rs.h"
+
+struct net *smc_rs_helper_get_net(struct net *net)
+{
+	return get_net(net);
+}
+
+void smc_rs_helper_put_net(struct net *net)
+{
+	put_net(net);
+}
+
+void *smc_rs_helper_net_generic(const struct net *net, unsigned int id)
+{
+	return net_generic(net, id);
+}
+
+u64 smc_rs_helper_net_cookie(const struct net *net)
+{
+	return net->net_cookie;
+}
+
+struct proc_dir_entry *smc_rs_helper_proc_net(struct net *net)
+{
+	return net->proc_net;
+}
+
+struct net *smc_rs_helper_seq_file_single_net(struct seq_file *seq)
+{
+	return seq_file_single_net(seq);
+}
+
+void smc_rs_helper_host_name(char *name, size_t len)
+{
+	down_read(&uts_sem);
+	strscpy_pad(name, init_uts_ns.name.nodename, len);
+	up_read(&uts_sem);
+}
+
+unsigned int smc_rs_helper_num_online_cpus(void)
+{
+	return num_online_cpus();
+}
+
+u64 smc_rs_helper_now_ms(void)
+{
+	return ktime_to_ms(ktime_get());
+}
+
+void smc_rs_helper_random_bytes(void *buf, size_t len)
+{
+	get_random_bytes(buf, len);
+}
+
+void smc_rs_helper_might_sleep(void)
+{
+	might_sleep();
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Networking: namespaces, socket families, sockets, and TCP as a kernel user.
+
+pub mod addr;
+pub mod family;
+pub mod msg;
+pub mod ns;
+pub mod poll;
+pub mod sock;
+pub mod sockopt;
+pub mod tcp;
+pub mod tcp_events;
+pub mod tcp_io;
+pub mod tcp_option;
+
+mod family_ops;
+mod tcp_header;
+mod tcp_hooks;
+
+pub use addr::{InetAddr, SockAddr, SockAddrStorage};
+pub use family::{FamilyRegistration, FamilySlot, NewSocket, SocketOps};
+pub use msg::{Msg, MsgDest};
+pub use ns::{Net, NetId, NetRef, PerNet, PernetRegistration, PernetSlot};
+pub use poll::{PollMask, PollRequest};
+pub use sock::{Sock, SockGuard, SockRef, Waiter};
+pub use sockopt::{OptIn, OptOut};
+pub use tcp::{TcpSocket, TcpState};
+pub use tcp_events::TcpEvents;
+pub use tcp_option::{OptionHooks, OptionUse};

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! An option of 8 bytes in the opening segments of TCP connections, by which the two ends find out
+//! whether both can do more than TCP.
+//!
+//! A connecting socket that called [`TcpSocket::offer_option`] sends the option in its SYN; a
+//! listening one sends it in the SYN-ACK if the SYN had it. [`TcpSocket::option_seen`] tells the
+//! client, [`TcpSocket::peer_offered_option`] the server, whether the other side did the same.
+//!
+//! There are two ways to get the option into the packets. Where TCP itself knows it
+//! (`CONFIG_SMC`), TCP is told; elsewhere netfilter hooks do it, see `tcp_hooks.rs`. The
+//! functions are the same.
+//!
+//! The option is left out, and the connection goes on without, where there is no room for it in the
+//! TCP header, where the segment is signed or carries data, and in answers that are SYN cookies.
+
+use super::{
+    ns::{Net, NetRef},
+    tcp::TcpSocket,
+    tcp_events,
+    tcp_header::OPTION_LEN,
+    tcp_hooks::{self, HOOKS},
+};
+use crate::sys;
+use kernel::{
+    error::to_result,
+    new_mutex,
+    prelude::*,
+    sync::{Arc, Mutex},
+    types::Opaque,
+};
+
+/// The means to send and see the option in one network namespace.
+///
+/// Nothing is installed, and packets take no other way than usual, while there is no
+/// [`OptionUse`].
+#[pin_data]
+pub struct OptionHooks {
+    option: &'static [u8; OPTION_LEN],
+    #[pin]
+    ops: Opaque<[sys::nf_hook_ops; HOOKS]>,
+    /// Number of uses; the hooks are registered while it is not 0.
+    #[pin]
+    users: Mutex<usize>,
+}
+
+// SAFETY: `ops` is only touched with `users` locked.
+unsafe impl Send for OptionHooks {}
+// SAFETY: As above.
+unsafe impl Sync for OptionHooks {}
+
+impl OptionHooks {
+    /// Prepares a namespace. `option` is what goes into the header, NOPs for alignment included.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub fn new(option: &'static [u8; OPTION_LEN]) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                option,
+                ops <- Opaque::ffi_init(move |ops: *mut [sys::nf_hook_ops; HOOKS]| {
+                    // SAFETY: `ops` is valid for writing.
+                    unsafe { ops.write(tcp_hooks::table(option)) }
+                }),
+                users <- new_mutex!(0, "tcp_option_users"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Makes the option work in `net` while the result exists. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub fn start_use(self: &Arc<Self>, net: &Net) -> Result<OptionUse> {
+        let mut users = self.users.lock();
+        if *users == 0 {
+            self.register(net)?;
+        }
+        *users += 1;
+        drop(users);
+        Ok(OptionUse {
+            hooks: self.clone(),
+            net: net.to_ref(),
+        })
+    }
+
+    fn register(&self, net: &Net) -> Result {
+        // SAFETY: No requirements.
+        unsafe {
+            if sys::smc_rs_helper_tcp_native_option() {
+                sys::smc_rs_helper_tcp_native_option_use(1);
+                return Ok(());
+            }
+        }
+        // SAFETY: The table is pinned and stays until it is unregistered.
+        to_result(unsafe {
+            sys::nf_register_net_hooks(net.as_ptr(), self.ops.get().cast(), HOOKS as c_uint)
+        })
+    }
+
+    fn unregister(&self, net: &Net) {
+        // SAFETY: Registered by `register` with the same arguments.
+        unsafe {
+            if sys::smc_rs_helper_tcp_native_option() {
+                sys::smc_rs_helper_tcp_native_option_use(-1);
+            } else {
+                sys::nf_unregister_net_hooks(net.as_ptr(), self.ops.get().cast(), HOOKS as c_uint);
+            }
+        }
+    }
+}
+
+/// Keeps the option working in a namespace. Dropping it may sleep.
+pub struct OptionUse {
+    hooks: Arc<OptionHooks>,
+    net: NetRef,
+}
+
+impl Drop for OptionUse {
+    fn drop(&mut self) {
+        let mut users = self.hooks.users.lock();
+        *users -= 1;
+        if *users == 0 {
+            self.hooks.unregister(&self.net);
+        }
+    }
+}
+
+impl OptionUse {
+    /// The option.
+    pub fn option(&self) -> &'static [u8; OPTION_LEN] {
+        self.hooks.option
+    }
+}
+
+impl TcpSocket {
+    /// Offers the option when this socket connects. To be called before that.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` if somebody else has taken over the callbacks of the socket, `ENOMEM`.
+    pub fn offer_option(&self) -> Result {
+        // SAFETY: The socket is a TCP socket.
+        unsafe { sys::smc_rs_helper_tcp_native_option_set(self.sk(), true) };
+        tcp_events::set_offer(self.sock(), true)
+    }
+
+    /// Answers the option on connections that this socket, which is to listen, is asked for.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`TcpSocket::offer_option`].
+    pub fn answer_option(&self) -> Result {
+        self.save_syn()?;
+        self.offer_option()
+    }
+
+    /// Ends offering and answering.
+    pub fn withdraw_option(&self) {
+        // SAFETY: The socket is a TCP socket.
+        unsafe { sys::smc_rs_helper_tcp_native_option_set(self.sk(), false) };
+        // A socket that has no hook never offered anything.
+        let _ = tcp_events::set_offer(self.sock(), false);
+    }
+
+    /// Whether the answer to our SYN had the option. To be asked once connected.
+    pub fn option_seen(&self) -> bool {
+        // SAFETY: The socket is a TCP socket; the functions have no other requirements.
+        unsafe {
+            if sys::smc_rs_helper_tcp_native_option() {
+                return sys::smc_rs_helper_tcp_native_option_get(self.sk());
+            }
+        }
+        tcp_events::option_seen(self.sock())
+    }
+
+    /// Whether the SYN of this accepted connection had the option, which means that our answer had
+    /// it as well. To be asked once: the saved SYN is then freed, unless the user wants it.
+    pub fn peer_offered_option(&self, option: &[u8; OPTION_LEN]) -> bool {
+        // SAFETY: The socket is a TCP socket; the functions have no other requirements.
+        unsafe {
+            if sys::smc_rs_helper_tcp_native_option() {
+                return sys::smc_rs_helper_tcp_native_option_get(self.sk());
+            }
+        }
+        let lock = self.sock().lock();
+        let (mut len, mut offset) = (0, 0);
+        // SAFETY: The socket is a TCP socket, and its lock is held until the headers are freed.
+        let offered = unsafe {
+            let syn = sys::smc_rs_helper_tcp_saved_syn(self.sk(), &mut len, &mut offset);
+            tcp_hooks::syn_has_option(syn, len, offset, option)
+        };
+        if self.saved_syn_is_ours() {
+            // SAFETY: As above.
+            unsafe { sys::smc_rs_helper_tcp_saved_syn_free(self.sk()) };
+        }
+        drop(lock);
+        offered
+    }
+}
