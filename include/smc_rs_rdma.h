@@ -20,8 +20,8 @@ struct smc_rs_gid {
 	u16 vlan;		/* 0xffff: none */
 	u32 type;		/* enum ib_gid_type */
 	int ifindex;
-	const struct net *net;	/* to compare, not to follow */
 	bool up;
+	u64 net_cookie;
 };
 
 /* Where a RoCE queue pair sends to. */

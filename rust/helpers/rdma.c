@@ -63,7 +63,7 @@ int smc_rs_helper_rdma_gid(struct ib_device *dev, u32 port, int index,
 		memcpy(out->gid, attr->gid.raw, sizeof(out->gid));
 		out->type = attr->gid_type;
 		out->ifindex = ndev->ifindex;
-		out->net = dev_net(ndev);
+		out->net_cookie = dev_net(ndev)->net_cookie;
 		out->up = netif_running(ndev) && netif_carrier_ok(ndev);
 		ret = rdma_read_gid_l2_fields(attr, &out->vlan, out->mac);
 	}

@@ -5,17 +5,19 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 use super::device::Device;
+use super::event::{EventHandler, EventRegistration};
 use crate::sys;
+use core::marker::PhantomData;
 use core::ptr::NonNull;
 use kernel::error::{from_result, to_result};
 use kernel::ffi::{c_int, c_void};
 use kernel::prelude::*;
 use kernel::sync::atomic::{Acquire, Atomic, Full, Release};
 use kernel::sync::Arc;
-use kernel::types::Opaque;
+use kernel::types::{ForeignOwnable, Opaque};
 
 /// Where the one registration of a [`Client`] type is found by the C callbacks, which are not told
-/// whose they are. Make it a `static` of the implementing module.
+/// whose they are. Make it a `static` beside the implementation.
 pub struct ClientSlot(Atomic<*mut c_void>);
 
 impl ClientSlot {
@@ -27,7 +29,7 @@ impl ClientSlot {
 }
 
 /// Something that uses RDMA devices. The functions are called in process context.
-pub trait Client: Send + Sync + Sized + 'static {
+pub trait Client: EventHandler + Sized {
     /// The name of the client in kernel diagnostics.
     const NAME: &'static CStr;
 
@@ -39,16 +41,17 @@ pub trait Client: Send + Sync + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// After an error the device is ignored, and [`remove`](Self::remove) is not called for it.
-    fn add(&self, device: Arc<Device>) -> Result;
+    /// After an error the device is ignored, and [`remove`](Self::remove) is not called for it;
+    /// nothing may be left that was created on it.
+    fn add(device: Arc<Device>) -> Result;
 
-    /// The device is going away. Nothing new can be created on it.
+    /// The device is going away. Nothing new can be created on it, and its events have ended.
     ///
     /// Must see to it that everything created on it is dropped, now or soon: when this returns,
     /// the removal waits until no [`DeviceUse`](super::DeviceUse) is left, in particular no
     /// protection domain, completion queue, queue pair, memory region or mapping. Must not
     /// register or unregister a client.
-    fn remove(&self, device: &Arc<Device>);
+    fn remove(device: &Arc<Device>);
 }
 
 /// The registration of a [`Client`]. Dropping it removes all devices from the client.
@@ -60,26 +63,25 @@ pub trait Client: Send + Sync + Sized + 'static {
 pub struct ClientRegistration<T: Client> {
     #[pin]
     client: Opaque<sys::ib_client>,
-    handler: Arc<T>,
+    _type: PhantomData<T>,
 }
 
-// SAFETY: A registration may be ended from any thread, and the handler is `Send` and `Sync`.
+// SAFETY: A registration may be ended from any thread.
 unsafe impl<T: Client> Send for ClientRegistration<T> {}
-// SAFETY: There is nothing to do with a shared reference but to reach the handler.
+// SAFETY: There is nothing to do with a shared reference.
 unsafe impl<T: Client> Sync for ClientRegistration<T> {}
 
 impl<T: Client> ClientRegistration<T> {
-    /// Registers `handler`, which is told of all present devices before this returns. Process
+    /// Registers the client, which is told of all present devices before this returns. Process
     /// context.
     ///
     /// # Errors
     ///
-    /// `EBUSY` when there is a registration of the same type, or what the core answers.
-    pub fn new(handler: Arc<T>) -> impl PinInit<Self, Error> {
-        // INVARIANT: `client` comes last: it registers, when `handler` is there.
+    /// `EBUSY` when the type is registered already, or what the core answers.
+    pub fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            handler,
             client <- Opaque::try_ffi_init(Self::register),
+            _type: PhantomData,
         }? Error)
     }
 
@@ -101,42 +103,26 @@ impl<T: Client> ClientRegistration<T> {
             .inspect_err(|_| slot.store(core::ptr::null_mut(), Release))
     }
 
-    /// The handler that was registered.
-    pub fn handler(&self) -> &Arc<T> {
-        &self.handler
-    }
-
-    /// The registration's C structure and its handler, for a callback.
-    ///
-    /// # Safety
-    ///
-    /// To be called from a callback: a registration then exists, with both fields initialised.
-    unsafe fn current<'a>() -> (*mut sys::ib_client, &'a T) {
-        let client: *mut Opaque<sys::ib_client> = T::slot().0.load(Acquire).cast();
-        // SAFETY: `client` is a field of a registration.
-        let this = unsafe { kernel::container_of!(client, Self, client) };
-        // SAFETY: The registration lives and `handler` was initialised first.
-        (client.cast(), unsafe { &(*this).handler })
-    }
-
     /// # Safety
     ///
     /// Called by the RDMA core with a registered device.
     unsafe extern "C" fn add(raw: *mut sys::ib_device) -> c_int {
         from_result(|| {
             let raw = NonNull::new(raw).ok_or(EINVAL)?;
-            // SAFETY: The device stays registered until `remove` has returned, which calls what is
-            // needed; and until this function returns, in which case an error is handled below.
+            // SAFETY: The device stays registered until `remove` has returned, or until this
+            // function has returned an error; both end its use before.
             let device = unsafe { Device::from_raw(raw) }?;
-            // SAFETY: This is a callback.
-            let (client, handler) = unsafe { Self::current() };
-            if let Err(error) = handler.add(device.clone()) {
+            let events = KBox::pin_init(EventRegistration::<T>::new(&device), GFP_KERNEL)?;
+            if let Err(error) = T::add(device.clone()) {
+                drop(events);
                 device.begin_removal();
                 device.wait_unused();
                 return Err(error);
             }
-            let data = Arc::into_raw(device).cast_mut().cast();
-            // SAFETY: The client is being told of this device; `remove` takes the reference back.
+            let client: *mut sys::ib_client = T::slot().0.load(Acquire).cast();
+            let data = events.into_foreign();
+            // SAFETY: The client of the slot is being told of this device; `remove` takes the data
+            // back.
             unsafe { sys::ib_set_client_data(raw.as_ptr(), client, data) };
             Ok(0)
         })
@@ -144,17 +130,17 @@ impl<T: Client> ClientRegistration<T> {
 
     /// # Safety
     ///
-    /// Called by the RDMA core with a device that `add` accepted.
+    /// Called by the RDMA core with a device that `add` accepted, and what `add` made of it.
     unsafe extern "C" fn remove(_raw: *mut sys::ib_device, data: *mut c_void) {
         if data.is_null() {
             return;
         }
-        // SAFETY: `add` put the reference there, and it is taken back only here.
-        let device = unsafe { Arc::from_raw(data.cast::<Device>()) };
+        // SAFETY: `add` put the box there, and it is taken back only here.
+        let events = unsafe { Pin::<KBox<EventRegistration<T>>>::from_foreign(data) };
+        let device = events.device().clone();
+        drop(events);
         device.begin_removal();
-        // SAFETY: This is a callback.
-        let (_, handler) = unsafe { Self::current() };
-        handler.remove(&device);
+        T::remove(&device);
         device.wait_unused();
     }
 }

@@ -75,8 +75,8 @@ impl WcStatus {
     }
 }
 
-/// One completed work request.
-#[derive(Clone, Copy, Debug)]
+/// One completed work request. There is one value for each completion, which only its handler sees.
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Completion {
     /// The number given when it was posted.
@@ -89,6 +89,8 @@ pub struct Completion {
     pub byte_len: u32,
     /// The device's own error number.
     pub vendor_err: u32,
+    /// The number of the work request again, for what must not be forged.
+    pub(super) number: u64,
 }
 
 impl Completion {
@@ -98,10 +100,19 @@ impl Completion {
         self.status == WcStatus::SUCCESS
     }
 
+    /// The outcome in words.
+    pub fn status_text(&self) -> &'static str {
+        // SAFETY: Knows all numbers and returns a string that lives for ever.
+        let text = unsafe { CStr::from_char_ptr(sys::ib_wc_status_msg(self.status.0)) };
+        text.to_str().unwrap_or("unknown")
+    }
+
     fn from_raw(wc: &sys::ib_wc) -> Self {
+        // SAFETY: Work requests of this module carry a number, never a pointer.
+        let number = unsafe { wc.__bindgen_anon_1.wr_id };
         Self {
-            // SAFETY: Work requests of this module carry a number, never a pointer.
-            wr_id: unsafe { wc.__bindgen_anon_1.wr_id },
+            wr_id: number,
+            number,
             status: WcStatus(wc.status),
             opcode: match wc.opcode {
                 sys::ib_wc_opcode_IB_WC_SEND => Opcode::Send,
@@ -222,8 +233,11 @@ impl<H: CompletionHandler> Cq<H> {
     /// `EBUSY` when the queue has a handler or had one.
     pub fn attach(&self, handler: Arc<H>) -> Result {
         might_sleep();
-        if self.state.cmpxchg(IDLE, BUSY, Full).is_err() {
-            return Err(EBUSY);
+        while let Err(state) = self.state.cmpxchg(IDLE, BUSY, Full) {
+            if state == DETACHED {
+                return Err(EBUSY);
+            }
+            fsleep(Delta::from_micros(50));
         }
         // SAFETY: `state` was changed from `IDLE` above, so the handler is ours.
         let place = unsafe { &mut *self.handler.get() };

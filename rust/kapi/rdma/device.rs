@@ -4,12 +4,17 @@
 
 use crate::sync::SpinLockBh;
 use crate::sys;
+use core::ops::RangeInclusive;
 use core::ptr::NonNull;
+use kernel::error::to_result;
 use kernel::new_condvar;
 use kernel::prelude::*;
 use kernel::str::CStr;
+use kernel::sync::atomic::{Atomic, Relaxed};
 use kernel::sync::{Arc, CondVar};
 use kernel::task::might_sleep;
+
+static NEXT_ID: Atomic<u64> = Atomic::new(1);
 
 /// An RDMA device, from the moment a [`Client`](super::Client) was told about it.
 ///
@@ -23,7 +28,7 @@ use kernel::task::might_sleep;
 #[pin_data(PinnedDrop)]
 pub struct Device {
     raw: NonNull<sys::ib_device>,
-    /// Process-wide number of this device's registration; never used twice.
+    /// Number of this registration, never used twice.
     id: u64,
     #[pin]
     uses: SpinLockBh<Uses>,
@@ -57,8 +62,7 @@ impl Device {
                     unsafe { sys::smc_rs_helper_rdma_get_device(raw.as_ptr()) };
                     raw
                 },
-                // SAFETY: The device is registered; the name index is constant.
-                id: u64::from(unsafe { (*raw.as_ptr()).index }),
+                id: NEXT_ID.fetch_add(1u64, Relaxed),
                 uses <- crate::new_spinlock_bh!(Uses { count: 0, removed: false }, "rdma_device_uses"),
                 idle <- new_condvar!("rdma_device_idle"),
             }),
@@ -88,48 +92,51 @@ impl Device {
         name
     }
 
-    /// The device's index, unique among the devices that exist at a time.
+    /// A number for this registration of the device. A device that is removed and added again, as
+    /// when it moves to another network namespace, gets a new one.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The number of ports; they count from 1.
-    pub fn ports(&self) -> u32 {
+    /// The numbers of the ports. Ports above 255, which only switches have, are left out.
+    pub fn ports(&self) -> RangeInclusive<u8> {
         // SAFETY: The device's memory is valid; the field is constant once it is registered.
-        unsafe { (*self.as_raw()).phys_port_cnt }
+        let count = unsafe { (*self.as_raw()).phys_port_cnt };
+        1..=u8::try_from(count).unwrap_or(u8::MAX)
     }
 
     /// Whether the port carries RoCE.
-    pub fn port_is_roce(&self, port: u32) -> bool {
+    pub fn port_is_roce(&self, port: u8) -> bool {
         // SAFETY: The device's memory, with its port table, is valid by the type invariant.
-        unsafe { sys::smc_rs_helper_rdma_port_is_roce(self.as_raw(), port) }
+        unsafe { sys::smc_rs_helper_rdma_port_is_roce(self.as_raw(), port.into()) }
     }
 
     /// Whether the port is up, from what the device last reported. Any context.
-    pub fn port_active(&self, port: u32) -> bool {
+    pub fn port_active(&self, port: u8) -> bool {
         let Ok(_use) = DeviceUse::new_ref(self) else {
             return false;
         };
         let mut state = 0;
         // SAFETY: The device is registered; an impossible port is refused.
-        let ret = unsafe { sys::ib_get_cached_port_state(self.as_raw(), port, &mut state) };
+        let ret = unsafe { sys::ib_get_cached_port_state(self.as_raw(), port.into(), &mut state) };
         ret == 0 && state == sys::ib_port_state_IB_PORT_ACTIVE
     }
 
-    /// The port's active MTU as the code 1 (256 bytes) to 5 (4096 bytes).
+    /// The port's active MTU as the code 1 (256 bytes) to 5 (4096 bytes), or 0 when the device
+    /// cannot tell.
     ///
     /// Process context; asks the device, which may take the RTNL.
-    ///
-    /// # Errors
-    ///
-    /// `ENODEV` when the device is being removed, or what the device answers.
-    pub fn active_mtu(&self, port: u32) -> Result<u32> {
+    pub fn active_mtu(&self, port: u8) -> u8 {
+        self.query_mtu(port.into()).unwrap_or(0)
+    }
+
+    fn query_mtu(&self, port: u32) -> Result<u8> {
         might_sleep();
         let _use = DeviceUse::new_ref(self)?;
         let mut attr = KBox::<sys::ib_port_attr>::zeroed(GFP_KERNEL)?;
         // SAFETY: The device is registered and `attr` is a valid place for the answer.
-        kernel::error::to_result(unsafe { sys::ib_query_port(self.as_raw(), port, &mut *attr) })?;
-        Ok(attr.active_mtu)
+        to_result(unsafe { sys::ib_query_port(self.as_raw(), port, &mut *attr) })?;
+        Ok(u8::try_from(attr.active_mtu)?)
     }
 
     /// The NUMA node of the device's memory, if known.

@@ -6,6 +6,7 @@
 
 use super::device::Device;
 use crate::sys;
+use core::marker::PhantomData;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kernel::types::Opaque;
@@ -16,7 +17,7 @@ pub enum PortEvent {
     /// The port can be used.
     Active,
     /// The port cannot be used any more.
-    Err,
+    Error,
     /// An entry of the GID table came, changed or went.
     GidChange,
     /// The device is broken; the port number says nothing.
@@ -26,37 +27,37 @@ pub enum PortEvent {
 }
 
 /// A receiver of port events.
-pub trait PortEvents: Send + Sync + 'static {
-    /// Called in process context, in a kernel worker, with the device's list of handlers locked:
-    /// it must not create or drop an [`EventRegistration`] of the device.
-    fn port_event(&self, device: &Arc<Device>, port: u32, event: PortEvent);
+pub trait EventHandler: 'static {
+    /// Called in process context, in a kernel worker, for each event of a device that the client
+    /// was told of or is about to be told of.
+    fn port_event(device: &Arc<Device>, port: u32, event: PortEvent);
 }
 
-/// Delivers the events of one device to a handler until it is dropped. Process context.
+/// Delivers the events of one device to `H` until it is dropped. Process context.
 ///
 /// # Invariants
 ///
 /// `raw` is on the device's list of handlers while the value lives.
 #[pin_data(PinnedDrop)]
-pub struct EventRegistration<H: PortEvents> {
+pub(super) struct EventRegistration<H: EventHandler> {
     #[pin]
     raw: Opaque<sys::ib_event_handler>,
     device: Arc<Device>,
-    handler: Arc<H>,
+    _handler: PhantomData<H>,
 }
 
-// SAFETY: The registration may be ended from any thread; its parts are `Send` and `Sync`.
-unsafe impl<H: PortEvents> Send for EventRegistration<H> {}
+// SAFETY: The registration may be ended from any thread.
+unsafe impl<H: EventHandler> Send for EventRegistration<H> {}
 // SAFETY: There is nothing to do with a shared reference.
-unsafe impl<H: PortEvents> Sync for EventRegistration<H> {}
+unsafe impl<H: EventHandler> Sync for EventRegistration<H> {}
 
-impl<H: PortEvents> EventRegistration<H> {
+impl<H: EventHandler> EventRegistration<H> {
     /// Begins to deliver events. Process context.
-    pub fn new(device: &Arc<Device>, handler: Arc<H>) -> impl PinInit<Self> {
+    pub(super) fn new(device: &Arc<Device>) -> impl PinInit<Self> {
         let device = device.clone();
         // INVARIANT: `raw` comes last and is put on the list when the rest is there.
         pin_init!(Self {
-            handler,
+            _handler: PhantomData,
             device: device.clone(),
             raw <- Opaque::ffi_init(move |slot| {
                 let dev = device.as_raw();
@@ -69,29 +70,36 @@ impl<H: PortEvents> EventRegistration<H> {
         })
     }
 
+    /// The device whose events are delivered.
+    pub(super) fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
     /// # Safety
     ///
     /// Called by the RDMA core with the structure embedded in a registration and a valid event.
     unsafe extern "C" fn event(raw: *mut sys::ib_event_handler, event: *mut sys::ib_event) {
         let raw: *mut Opaque<sys::ib_event_handler> = raw.cast();
-        // SAFETY: The structure is the `raw` field of a registration that lives at least until the
-        // list's lock, which is held now, is released.
-        let this = unsafe { &*kernel::container_of!(raw, Self, raw) };
+        // SAFETY: The structure is the `raw` field of a registration.
+        let this = unsafe { kernel::container_of!(raw, Self, raw) };
+        // SAFETY: The registration lives at least until the list's lock, which is held now, is
+        // released; its other fields were initialised before it was put on the list.
+        let device = unsafe { &(*this).device };
         // SAFETY: The event is valid for the duration of the call.
         let (number, port) = unsafe { ((*event).event, (*event).element.port_num) };
         let event = match number {
             sys::ib_event_type_IB_EVENT_PORT_ACTIVE => PortEvent::Active,
-            sys::ib_event_type_IB_EVENT_PORT_ERR => PortEvent::Err,
+            sys::ib_event_type_IB_EVENT_PORT_ERR => PortEvent::Error,
             sys::ib_event_type_IB_EVENT_GID_CHANGE => PortEvent::GidChange,
             sys::ib_event_type_IB_EVENT_DEVICE_FATAL => PortEvent::Fatal,
             other => PortEvent::Other(other),
         };
-        this.handler.port_event(&this.device, port, event);
+        H::port_event(device, port, event);
     }
 }
 
 #[pinned_drop]
-impl<H: PortEvents> PinnedDrop for EventRegistration<H> {
+impl<H: EventHandler> PinnedDrop for EventRegistration<H> {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: On the list by the type invariant. The function waits for callbacks that run.
         unsafe { sys::ib_unregister_event_handler(self.raw.get()) };

@@ -25,8 +25,8 @@ mod wr;
 
 pub use client::{Client, ClientRegistration, ClientSlot};
 pub use cq::{Completion, CompletionHandler, Cq, Opcode, WcStatus};
-pub use device::{Device, DeviceUse};
-pub use event::{EventRegistration, PortEvent, PortEvents};
+pub use device::{Device, DeviceName, DeviceUse};
+pub use event::{EventHandler, PortEvent};
 pub use gid::{GidEntry, GidKind};
 pub use mr::{Access, Mr};
 pub use pd::Pd;

@@ -183,7 +183,7 @@ impl Qp {
     /// # Errors
     ///
     /// `EINVAL` in another state, or what the device answers.
-    pub fn to_init(&self, port: u32, access: Access) -> Result {
+    pub fn to_init(&self, port: u8, access: Access) -> Result {
         self.attributes
             .lock()
             .to_init(self.raw.as_ptr(), port, access)
@@ -277,7 +277,7 @@ impl Qp {
         }
     }
 
-    /// Takes note of a completion of [`register`](Self::register); false when it is another one's.
+    /// Takes note of the completion of a registration; false when `completion` is not of one.
     /// Any context.
     #[inline]
     pub fn complete_registration(&self, completion: &Completion) -> bool {

@@ -42,7 +42,7 @@ pub struct RtrAttr {
     /// The traffic class of packets.
     pub traffic_class: u8,
     /// The local port.
-    pub port: u32,
+    pub port: u8,
     /// The code of the pause the peer makes when there is no receive work request, 0 to 31.
     pub min_rnr_timer: u8,
 }
@@ -82,10 +82,10 @@ impl Attributes {
     }
 
     /// Changes `qp` from `from` to "initialised".
-    pub(super) fn to_init(&mut self, qp: *mut sys::ib_qp, port: u32, access: Access) -> Result {
+    pub(super) fn to_init(&mut self, qp: *mut sys::ib_qp, port: u8, access: Access) -> Result {
         let attr = self.begin(QpState::Reset)?;
         attr.qp_state = sys::ib_qp_state_IB_QPS_INIT;
-        attr.port_num = port;
+        attr.port_num = port.into();
         attr.qp_access_flags = access.as_raw();
         let mask = sys::ib_qp_attr_mask_IB_QP_STATE
             | sys::ib_qp_attr_mask_IB_QP_PKEY_INDEX
@@ -108,7 +108,7 @@ impl Attributes {
             hop_limit: to.hop_limit,
             traffic_class: to.traffic_class,
             flow_label: 0,
-            port: to.port,
+            port: to.port.into(),
             sgid_index: to.sgid_index,
         };
         // SAFETY: Both are valid structures of this function's own.

@@ -14,10 +14,13 @@ use kernel::bindings;
 use kernel::error::to_result;
 use kernel::new_mutex;
 use kernel::prelude::*;
+use kernel::sync::atomic::{Atomic, Relaxed};
 use kernel::sync::{Arc, Mutex};
 use kernel::task::might_sleep;
 use kernel::time::{msecs_to_jiffies, Msecs};
 use kernel::types::Opaque;
+
+static NEXT: Atomic<u64> = Atomic::new(0);
 
 /// The one registration that a queue pair can have outstanding.
 #[pin_data]
@@ -34,6 +37,8 @@ pub(super) struct Registrar {
 struct Outstanding {
     /// The region of an outstanding work request.
     mr: Option<Arc<Mr>>,
+    /// The number of that work request.
+    wr_id: u64,
     /// The outcome, once it is there.
     outcome: Option<bool>,
 }
@@ -48,7 +53,7 @@ impl Registrar {
         pin_init!(Self {
             turn <- new_mutex!((), "rdma_reg_turn"),
             outstanding <- crate::new_spinlock_bh!(
-                Outstanding { mr: None, outcome: None },
+                Outstanding { mr: None, wr_id: 0, outcome: None },
                 "rdma_reg_outstanding"
             ),
             done <- Opaque::ffi_init(|slot: *mut bindings::completion| {
@@ -72,9 +77,9 @@ impl Registrar {
     ) -> Result {
         might_sleep();
         let _turn = self.turn.lock();
-        self.begin(mr.clone())?;
+        let wr_id = self.begin(mr.clone())?;
         let mut wr = sys::ib_reg_wr::default();
-        wr.wr.__bindgen_anon_1.wr_id = RESERVED_WR_ID;
+        wr.wr.__bindgen_anon_1.wr_id = wr_id;
         wr.wr.opcode = sys::ib_wr_opcode_IB_WR_REG_MR;
         wr.wr.send_flags = sys::ib_send_flags_IB_SEND_SIGNALED as _;
         wr.mr = mr.as_raw();
@@ -102,13 +107,16 @@ impl Registrar {
     }
 
     /// Makes `mr` the outstanding one; an earlier registration that nobody waits for is cleared away.
-    fn begin(&self, mr: Arc<Mr>) -> Result {
+    /// Returns a number for its work request which no other one has or had.
+    fn begin(&self, mr: Arc<Mr>) -> Result<u64> {
         let mut now = self.outstanding.lock();
         if now.mr.is_some() && now.outcome.is_none() {
             drop(now);
             return Err(EBUSY);
         }
         now.outcome = None;
+        now.wr_id = RESERVED_WR_ID | NEXT.fetch_add(1u64, Relaxed);
+        let wr_id = now.wr_id;
         let old = now.mr.replace(mr);
         // SAFETY: The completion is initialised, and nobody waits for it or signals it: the turn is
         // ours and the request is not posted yet.
@@ -116,7 +124,7 @@ impl Registrar {
         drop(now);
         // Its last reference may be this one, and freeing it may sleep.
         drop(old);
-        Ok(())
+        Ok(wr_id)
     }
 
     fn take(&self) -> (Option<Arc<Mr>>, Option<bool>) {
@@ -126,10 +134,14 @@ impl Registrar {
 
     /// Notes the completion of a registration; false when `completion` is not of one.
     pub(super) fn complete(&self, completion: &Completion) -> bool {
-        if completion.wr_id != RESERVED_WR_ID {
+        if completion.number & RESERVED_WR_ID == 0 {
             return false;
         }
         let mut now = self.outstanding.lock();
+        if completion.number != now.wr_id || now.mr.is_none() {
+            // A late one of a queue pair that is gone.
+            return true;
+        }
         now.outcome = Some(completion.ok());
         // SAFETY: The completion is initialised.
         unsafe { bindings::complete(self.done.get()) };

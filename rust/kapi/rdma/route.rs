@@ -53,8 +53,8 @@ struct Request {
 /// the neighbour does not answer, `ENETUNREACH` and the like when there is no route.
 pub fn resolve_dmac(
     device: &Device,
-    port: u32,
-    sgid_index: u16,
+    port: u8,
+    sgid_index: u32,
     dgid: &[u8; 16],
 ) -> Result<L2Route> {
     might_sleep();
@@ -138,9 +138,10 @@ unsafe extern "C" fn resolved(
 struct SourceGid(*const sys::ib_gid_attr);
 
 impl SourceGid {
-    fn new(device: &Device, port: u32, index: u16) -> Result<Self> {
+    fn new(device: &Device, port: u8, index: u32) -> Result<Self> {
+        let index = c_int::try_from(index)?;
         // SAFETY: The caller keeps the device registered; impossible values are refused.
-        let attr = unsafe { sys::rdma_get_gid_attr(device.as_raw(), port, c_int::from(index)) };
+        let attr = unsafe { sys::rdma_get_gid_attr(device.as_raw(), port.into(), index) };
         Ok(Self(from_err_ptr(attr.cast_mut())?))
     }
 
