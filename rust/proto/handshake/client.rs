@@ -6,7 +6,6 @@ use super::select::check_limits;
 use super::{extension, Caps, Outcome, UNNEGOTIATED};
 use crate::ids::{
     Eid, EidList, Gid, GidList, HostName, Ipv6PrefixList, Mac, PathMtu, PeerId, Release, Version,
-    MAX_LIST,
 };
 use crate::reason::DeclineReason;
 use crate::wire::clc::{
@@ -28,58 +27,62 @@ impl Client {
     ///
     /// The reason for staying on TCP when nothing can be offered; nothing is sent then.
     pub fn start(caps: &Caps<'_>) -> Result<(AwaitAccept, Proposal), DeclineReason> {
-        let v1 = v1_offer(caps);
-        let v2 = v2_offer(caps);
-        if v1.is_none() && v2.is_none() {
+        // Cheap questions first: the offers are large, and are built where they are returned.
+        let (v1, v2) = (offers_v1(caps), offers_v2(caps));
+        if !v1 && !v2 {
             return Err(DeclineReason::NOSMCRDEV);
         }
-        let next = AwaitAccept {
-            v1: v1.is_some(),
-            eids: v2.as_ref().map(|offer| offer.eids),
-            offered: caps.limits(),
-            host: caps.host,
-            mtu: caps.mtu,
-        };
-        let proposal = Proposal {
-            version: Version::HIGHEST.number(),
-            typev1: PathType::of(v1.is_some(), false),
-            typev2: PathType::of(v2.is_some(), false),
-            peer_id: caps.peer_id,
-            v1,
-            smcd_v1: None,
-            v2,
-        };
-        Ok((next, proposal))
+        Ok((
+            AwaitAccept {
+                v1,
+                eids: offered_eids(caps),
+                offered: caps.limits(),
+                host: caps.host,
+                mtu: caps.mtu,
+            },
+            Proposal {
+                version: Version::HIGHEST.number(),
+                typev1: PathType::of(v1, false),
+                typev2: PathType::of(v2, false),
+                peer_id: caps.peer_id,
+                v1: v1_offer(caps),
+                smcd_v1: None,
+                v2: v2_offer(caps),
+            },
+        ))
     }
 }
 
+fn offers_v1(caps: &Caps<'_>) -> bool {
+    caps.v1
+        .as_ref()
+        .is_some_and(|own| !own.subnets.is_empty() || !own.v6.is_empty())
+}
+
+fn offers_v2(caps: &Caps<'_>) -> bool {
+    caps.v2.as_ref().is_some_and(|own| !own.eids.is_empty())
+}
+
+// Inlined, each of the following would take stack space in the caller for its result.
+
+#[inline(never)]
 fn v1_offer(caps: &Caps<'_>) -> Option<V1Offer> {
-    let own = caps.v1.as_ref()?;
-    let subnet = own.subnets.first().copied();
+    let own = caps.v1.as_ref().filter(|_| offers_v1(caps))?;
     let mut v6 = Ipv6PrefixList::EMPTY;
-    for prefix in own.v6.iter().take(MAX_LIST) {
-        v6.push(*prefix).ok()?;
-    }
-    if subnet.is_none() && v6.is_empty() {
-        return None;
-    }
+    // As many as there is room for.
+    let _ = v6.extend_from_slice(own.v6);
     Some(V1Offer {
         gid: own.gid,
         mac: own.mac,
-        subnet,
+        subnet: own.subnets.first().copied(),
         v6,
     })
 }
 
+#[inline(never)]
 fn v2_offer(caps: &Caps<'_>) -> Option<V2Offer> {
     let own = caps.v2.as_ref()?;
-    let mut eids = EidList::EMPTY;
-    for eid in own.eids.iter().take(MAX_LIST) {
-        eids.push(*eid).ok()?;
-    }
-    if eids.is_empty() {
-        return None;
-    }
+    let eids = offered_eids(caps)?;
     let limits = caps.limits();
     Some(V2Offer {
         release: Release::HIGHEST,
@@ -91,6 +94,15 @@ fn v2_offer(caps: &Caps<'_>) -> Option<V2Offer> {
         seid: None,
         ism: IsmList::EMPTY,
     })
+}
+
+#[inline(never)]
+fn offered_eids(caps: &Caps<'_>) -> Option<EidList> {
+    let own = caps.v2.as_ref().filter(|_| offers_v2(caps))?;
+    let mut eids = EidList::EMPTY;
+    // As many as there is room for.
+    let _ = eids.extend_from_slice(own.eids);
+    Some(eids)
 }
 
 /// The Proposal was sent; the server's Accept is expected.

@@ -7,10 +7,13 @@
 //! arrives then would be handed to the application as data. Whoever sent a Decline therefore looks
 //! at the head of the stream once more, until the first byte that is not such a message.
 
-use crate::wire::clc::{Header, Kind, Message, HEADER_LEN};
+use crate::wire::clc::{Header, Kind, HEADER_LEN, TRAILER_LEN};
 
 /// The longest Decline that is recognised, in bytes.
 const MAX_DECLINE: usize = 64;
+
+/// What every message of SMC-R starts and ends with.
+const EYECATCHER: [u8; TRAILER_LEN] = [0xe2, 0xd4, 0xc3, 0xd9];
 
 /// What is at the head of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +75,6 @@ impl LateClc {
     }
 
     fn look(&mut self, head: &[u8]) -> Scan {
-        const EYECATCHER: [u8; 4] = [0xe2, 0xd4, 0xc3, 0xd9];
         if !head.iter().zip(EYECATCHER).all(|(byte, own)| *byte == own) {
             return Scan::Clean;
         }
@@ -86,11 +88,11 @@ impl LateClc {
         if !is_decline && self.answer != Some(header.kind) {
             return Scan::Clean;
         }
-        if head.len() < header.length {
+        let Some(message) = head.get(..header.length) else {
             return Scan::Wait;
-        }
+        };
         // The trailer has to be right too before bytes are taken from the application.
-        if Message::parse(head).is_err() {
+        if !message.ends_with(&EYECATCHER) {
             return Scan::Clean;
         }
         if is_decline {
