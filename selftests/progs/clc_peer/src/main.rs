@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A peer on plain TCP that sends good and bad CLC messages and watches the answer.
+//!
+//! `smc_middlebox add` gives its packets the SMC option. As a client it talks to
+//! a listener whose application echoes; as a server it starts an application that
+//! connects to it. Each case is one connection and one line of TAP.
+
+mod case;
+mod client_cases;
+mod messages;
+mod play;
+mod server_cases;
+
+use case::Case;
+use clap::{Args, Parser, Subcommand};
+use messages::Identity;
+use play::{judge, play, Ending, Role, Seen};
+use smc_proto::ids::Eid;
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use testlib::event::poll_one;
+use testlib::json::Object;
+use testlib::sock::{Family, Sock};
+use testlib::tap::{say, Outcome, Reporter};
+
+#[derive(Parser)]
+#[command(about = "Sends good and bad CLC messages over plain TCP and watches the answer")]
+struct Cli {
+    #[command(subcommand)]
+    role: RoleArgs,
+}
+
+#[derive(Subcommand)]
+enum RoleArgs {
+    /// Connect to an SMC listener whose application echoes
+    Client {
+        #[command(flatten)]
+        common: Common,
+        /// Connections at one time
+        #[arg(long, default_value_t = 6)]
+        jobs: usize,
+    },
+    /// Accept a connection of an SMC application, started for each case
+    Server {
+        #[command(flatten)]
+        common: Common,
+        /// The application; it must connect, expect an echo, and exit with 0 if it came
+        #[arg(last = true, required = true)]
+        app: Vec<String>,
+    },
+    /// Print the names of all cases
+    List,
+}
+
+#[derive(Args, Clone)]
+struct Common {
+    /// Address of the server
+    #[arg(long)]
+    addr: Ipv4Addr,
+    /// Port of the server
+    #[arg(long)]
+    port: u16,
+    /// Address this peer names in its messages; that of the server by default
+    #[arg(long)]
+    own: Option<Ipv4Addr>,
+    /// Enterprise ID that the other side knows
+    #[arg(long, default_value = "SMC-RS-TEST")]
+    eid: String,
+    /// Only the case of this name
+    #[arg(long)]
+    case: Option<String>,
+}
+
+impl Common {
+    fn identity(&self, number: usize) -> Identity {
+        Identity {
+            addr: self.own.unwrap_or(self.addr),
+            eid: self.eid.clone(),
+            number: number as u16 + 1,
+        }
+    }
+
+    fn at(&self) -> SocketAddr {
+        SocketAddr::new(IpAddr::V4(self.addr), self.port)
+    }
+
+    /// The cases to play, each with its number.
+    fn select(&self, cases: &[&'static Case]) -> Result<Vec<(usize, &'static Case)>, String> {
+        let chosen: Vec<_> = cases
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, c)| self.case.as_ref().is_none_or(|name| name == c.name))
+            .collect();
+        if chosen.is_empty() {
+            return Err("there is no case of this name: see 'clc_peer list'".into());
+        }
+        if Eid::parse(self.eid.as_bytes()).is_err() {
+            return Err(format!("'{}' is no enterprise ID", self.eid));
+        }
+        Ok(chosen)
+    }
+}
+
+fn client_cases() -> Vec<&'static Case> {
+    [
+        client_cases::FRAMES,
+        client_cases::PROPOSALS,
+        client_cases::CONFIRMS,
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn server_cases() -> Vec<&'static Case> {
+    server_cases::ACCEPTS.iter().collect()
+}
+
+fn describe(case: &Case, ending: &Ending) -> String {
+    let seen = match &ending.seen {
+        Seen::Declined(r) => format!("decline {:#010x} {}", r.0, r.name()),
+        other => format!("{other:?}"),
+    };
+    let data = match &ending.data {
+        None => "not tried",
+        Some(Ok(())) => "ok",
+        Some(Err(_)) => "failed",
+    };
+    Object::new()
+        .text("case", case.name)
+        .text("answer", &seen)
+        .text("data", data)
+        .raw("seconds", format!("{:.2}", ending.seconds))
+        .finish()
+}
+
+fn connected(common: &Common) -> Result<Sock, String> {
+    let sock = Sock::new(Family::Tcp).map_err(|e| format!("socket: {e}"))?;
+    sock.connect(common.at())
+        .map_err(|e| format!("connect: {e}"))?;
+    set_up(&sock)?;
+    Ok(sock)
+}
+
+/// Every send in a segment of its own, and no send that blocks for ever.
+fn set_up(sock: &Sock) -> Result<(), String> {
+    sock.set_int(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
+        .and_then(|()| sock.set_timeout(libc::SO_SNDTIMEO, Duration::from_secs(10)))
+        .map_err(|e| format!("setsockopt: {e}"))
+}
+
+fn play_client(common: &Common, number: usize, case: &Case) -> (String, Outcome) {
+    let sock = match connected(common) {
+        Ok(s) => s,
+        Err(e) => return (String::new(), Err(e.into())),
+    };
+    let ending = play(case, &common.identity(number), sock, Role::Client);
+    let outcome = judge(case, &ending).map_err(Into::into);
+    (describe(case, &ending), outcome)
+}
+
+fn run_client(common: &Common, jobs: usize) -> Result<usize, String> {
+    let chosen = common.select(&client_cases())?;
+    let reporter = Mutex::new(Reporter::new(chosen.len()));
+    let queue = Mutex::new(VecDeque::from(chosen));
+    std::thread::scope(|s| {
+        for _ in 0..jobs.max(1) {
+            s.spawn(|| loop {
+                let Some((number, case)) = queue.lock().ok().and_then(|mut q| q.pop_front()) else {
+                    return;
+                };
+                let (text, outcome) = play_client(common, number, case);
+                if let Ok(mut r) = reporter.lock() {
+                    say(&format!("# {text}"));
+                    r.report(&format!("client {}", case.name), &outcome);
+                }
+            });
+        }
+    });
+    reporter
+        .into_inner()
+        .map(|r| r.failed())
+        .map_err(|_| "a case panicked".to_owned())
+}
+
+/// Starts the application, plays the server, and waits for both.
+fn play_server(
+    common: &Common,
+    listener: &Sock,
+    app: &[String],
+    number: usize,
+    case: &Case,
+) -> Result<(Ending, bool, f64), String> {
+    let start = Instant::now();
+    let mut child = Command::new(&app[0])
+        .args(&app[1..])
+        .spawn()
+        .map_err(|e| format!("the application cannot be started: {e}"))?;
+    let arrived = poll_one(listener, libc::POLLIN, 10_000).map_err(|e| format!("poll: {e}"))?;
+    let ending = if arrived == 0 {
+        Err("the application did not connect within 10 s".to_owned())
+    } else {
+        answer(common, listener, number, case)
+    };
+    let end = Instant::now() + Duration::from_secs(case.within + 20);
+    loop {
+        if let Some(status) = child.try_wait().map_err(|e| format!("waitpid: {e}"))? {
+            return Ok((ending?, status.success(), start.elapsed().as_secs_f64()));
+        }
+        if Instant::now() > end {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(format!("the application hangs; this peer saw {ending:?}"));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn answer(common: &Common, listener: &Sock, number: usize, case: &Case) -> Result<Ending, String> {
+    let (sock, _) = listener
+        .accept(libc::SOCK_CLOEXEC)
+        .map_err(|e| format!("accept: {e}"))?;
+    set_up(&sock)?;
+    // The Proposal comes first in every case, and it must be a good one.
+    play::proposal(&sock)?;
+    Ok(play(case, &common.identity(number), sock, Role::Server))
+}
+
+fn judge_server(case: &Case, result: Result<(Ending, bool, f64), String>) -> (String, Outcome) {
+    let (ending, app_ok, seconds) = match result {
+        Ok(r) => r,
+        Err(e) => return (String::new(), Err(e.into())),
+    };
+    let mut outcome: Outcome = judge(case, &ending).map_err(Into::into);
+    if outcome.is_ok() && case.must_work && !app_ok {
+        outcome = Err("the connection must work over TCP, but the application failed".into());
+    }
+    let text = format!(
+        "{} application ok: {app_ok}, {seconds:.1} s",
+        describe(case, &ending)
+    );
+    (text, outcome)
+}
+
+fn run_server(common: &Common, app: &[String]) -> Result<usize, String> {
+    let chosen = common.select(&server_cases())?;
+    let listener = Sock::listener(Family::Tcp, IpAddr::V4(common.addr), common.port, 16)
+        .map_err(|e| format!("cannot listen on {}: {e}", common.at()))?;
+    let mut reporter = Reporter::new(chosen.len());
+    for (number, case) in chosen {
+        let result = play_server(common, &listener, app, number, case);
+        let (text, outcome) = judge_server(case, result);
+        say(&format!("# {text}"));
+        reporter.report(&format!("server {}", case.name), &outcome);
+    }
+    Ok(reporter.failed())
+}
+
+fn list() -> usize {
+    for (role, cases) in [("client", client_cases()), ("server", server_cases())] {
+        for c in cases {
+            say(&format!("{role} {}", c.name));
+        }
+    }
+    0
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().role {
+        RoleArgs::Client { common, jobs } => run_client(&common, jobs),
+        RoleArgs::Server { common, app } => run_server(&common, &app),
+        RoleArgs::List => Ok(list()),
+    };
+    match outcome {
+        Ok(failed) => ExitCode::from(u8::from(failed > 0)),
+        Err(e) => {
+            eprintln!("clc_peer: {e}");
+            ExitCode::from(2)
+        }
+    }
+}
