@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One SMC-R connection: the protocol's view of it, its two buffers and its place in a link group.
+//!
+//! A connection is *reserved* when the handshake gives its buffers and token to the peer, *live*
+//! once the peer's are known, and leaves the link group's table when both sides have closed: until
+//! then the peer may still write into the RMB element, so it cannot be given to anyone else (RFC
+//! 7609 section 4.4.2). The socket may be gone long before that.
+//!
+//! Context: everything but [`recv`] and [`send`] may run in BH context. The connection's lock is
+//! taken before the link's and after every mutex; it is held while messages are posted, which keeps
+//! them in order.
+
+pub(crate) mod recv;
+pub(crate) mod send;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use smc_kapi::{
+    module::now_ms,
+    net::{
+        InetAddr,
+        Sock,
+        SockRef, //
+    },
+    new_spinlock_bh,
+    pr_warn_ratelimited,
+    sync::SpinLockBh, //
+};
+use smc_proto::{
+    conn::{
+        CloseError,
+        Conn,
+        ConnParams,
+        Events, //
+    },
+    ids::{
+        AlertToken,
+        BufSize, //
+    },
+    state::ConnState,
+    wire::{
+        cdc::CdcMessage,
+        clc::RdmaEndpoint, //
+    },
+};
+
+use crate::smc::{
+    lgr::{
+        buffers::{
+            RmbElement,
+            SendRing, //
+        },
+        LinkGroup, //
+    },
+    link::{
+        tx::{
+            NoSlot,
+            WriteTarget, //
+        },
+        Link, //
+    },
+};
+
+/// Messages of one connection that may be unacknowledged: one on its way, one behind it so that
+/// the wire does not fall silent. What is written meanwhile goes out together.
+const MAX_IN_FLIGHT: u8 = 2;
+
+/// How long a closed socket's connection waits for its peer.
+const LINGER_MS: u64 = 60_000;
+
+/// A connection of a link group.
+#[pin_data]
+pub(crate) struct Connection {
+    group: Arc<LinkGroup>,
+    /// Names the connection in the peer's CDC messages.
+    token: AlertToken,
+    /// Position in the group's table.
+    index: u8,
+    pub(crate) names: Names,
+    rmb: RmbElement,
+    send: SendRing,
+    #[pin]
+    inner: SpinLockBh<Inner>,
+    /// The socket whose sleepers and pollers are woken; `None` before accept and after close.
+    #[pin]
+    owner: SpinLockBh<Option<SockRef>>,
+}
+
+struct Inner {
+    stage: Stage,
+    link: Option<Arc<Link>>,
+    /// Messages posted and not yet acknowledged.
+    in_flight: u8,
+    /// Writes are held back: `MSG_MORE`, `TCP_CORK`.
+    corked: bool,
+    /// When the socket was closed, in ms.
+    closed_at: Option<u64>,
+    /// Bytes that were ever received: so much of the RMB element is not zero any more.
+    received: u64,
+    /// Bytes that were ever posted.
+    sent: u64,
+    /// The connection is counted as established.
+    counted: bool,
+}
+
+#[allow(clippy::large_enum_variant, reason = "a heap allocation would not make it smaller")]
+enum Stage {
+    /// The peer has our token but we do not have its buffers. Its first message may be early.
+    Reserved { early: Option<CdcMessage> },
+    /// Data may flow.
+    Live { conn: Conn, target: WriteTarget },
+    /// The handshake failed after the peer was given our buffers: they stay reserved as long as
+    /// the link group lives.
+    Abandoned,
+}
+
+/// Addresses of the TCP connection, to know a connection by.
+#[derive(Clone, Copy)]
+pub(crate) struct Names {
+    pub(crate) local: InetAddr,
+    pub(crate) peer: InetAddr,
+}
+
+/// A snapshot for monitoring.
+pub(crate) struct Snapshot {
+    pub(crate) state: ConnState,
+    pub(crate) send_len: u32,
+    pub(crate) readable: u32,
+    pub(crate) unsent: u32,
+    /// Bytes posted to the peer so far.
+    pub(crate) sent: u64,
+    /// Bytes received so far.
+    pub(crate) received: u64,
+}
+
+impl Connection {
+    /// A connection that waits for the peer's endpoint.
+    pub(crate) fn reserve(
+        group: Arc<LinkGroup>,
+        link: Arc<Link>,
+        index: u8,
+        token: AlertToken,
+        names: Names,
+        rmb: RmbElement,
+        send: SendRing,
+    ) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            try_pin_init!(Self {
+                group,
+                token,
+                index,
+                names,
+                rmb,
+                send,
+                inner <- new_spinlock_bh!(Inner {
+                    stage: Stage::Reserved { early: None },
+                    link: Some(link),
+                    in_flight: 0,
+                    corked: false,
+                    closed_at: None,
+                    received: 0,
+                    sent: 0,
+                    counted: false,
+                }, "smc_connection"),
+                owner <- new_spinlock_bh!(None, "smc_connection_owner"),
+            }? Error),
+            GFP_KERNEL,
+        )
+    }
+
+    pub(crate) fn group(&self) -> &Arc<LinkGroup> {
+        &self.group
+    }
+
+    pub(crate) fn token(&self) -> AlertToken {
+        self.token
+    }
+
+    pub(crate) fn index(&self) -> u8 {
+        self.index
+    }
+
+    /// The RMB element the peer writes into.
+    pub(crate) fn rmb(&self) -> &RmbElement {
+        &self.rmb
+    }
+
+    /// The peer's endpoint is known: data may flow. A message that came early is taken now.
+    pub(crate) fn activate(self: &Arc<Self>, peer: &RdmaEndpoint) {
+        let events = {
+            let mut inner = self.inner.lock();
+            let mut conn = Conn::new(ConnParams {
+                peer_token: peer.token,
+                send_len: self.send.len(),
+                peer_len: peer.buf_size.bytes(),
+                rmbe_len: self.rmb.len(),
+            });
+            conn.activate();
+            let early = match &inner.stage {
+                Stage::Reserved { early } => *early,
+                _ => return,
+            };
+            inner.stage = Stage::Live {
+                conn,
+                target: WriteTarget {
+                    local: self.send.sge(),
+                    remote: element_address(peer),
+                    rkey: peer.rkey,
+                },
+            };
+            early.map(|message| self.take_cdc(&mut inner, &message))
+        };
+        if let Some(events) = events {
+            self.act(events);
+        }
+    }
+
+    /// The handshake is over: the connection counts.
+    pub(crate) fn established(&self) {
+        self.inner.lock().counted = true;
+        let stats = &self.group.net().stats;
+        stats.smcr.inc();
+        stats.active.add(1);
+    }
+
+    /// From now on `sock` is woken. What happened before is for the caller to look at.
+    pub(crate) fn set_owner(&self, sock: SockRef) {
+        let old = self.owner.lock().replace(sock);
+        drop(old);
+    }
+
+    /// A CDC message for this connection arrived. BH context.
+    pub(crate) fn cdc(self: &Arc<Self>, message: &CdcMessage) {
+        let events = {
+            let mut inner = self.inner.lock();
+            match &mut inner.stage {
+                Stage::Reserved { early } => {
+                    *early = Some(*message);
+                    return;
+                }
+                Stage::Abandoned => return,
+                Stage::Live { .. } => {}
+            }
+            self.take_cdc(&mut inner, message)
+        };
+        self.act(events);
+    }
+
+    /// Lets the protocol decide about a message and posts what it asks for.
+    fn take_cdc(self: &Arc<Self>, inner: &mut Inner, message: &CdcMessage) -> Events {
+        let Stage::Live { conn, .. } = &mut inner.stage else {
+            return Events::NONE;
+        };
+        let before = u64::from(conn.rx().readable());
+        let mut events = match conn.on_cdc(message) {
+            Ok(events) => events,
+            Err(violation) => {
+                self.group.net().stats.cdc_violations.inc();
+                pr_warn_ratelimited!(
+                    "Connection {:#x} is reset because {}.\n",
+                    self.token.0,
+                    violation.describe()
+                );
+                conn.abort()
+            }
+        };
+        if let Some(offset) = conn.urgent_wanted() {
+            events = events.with(conn.urgent_hold(self.rmb.byte_at(offset)));
+        }
+        inner.received += u64::from(conn.rx().readable()).saturating_sub(before);
+        events.with(self.push_locked(inner))
+    }
+
+    /// Posts what may go now. Any context.
+    pub(crate) fn push(self: &Arc<Self>) {
+        let events = {
+            let mut inner = self.inner.lock();
+            self.push_locked(&mut inner)
+        };
+        self.act(events);
+    }
+
+    /// A message and the writes before it were acknowledged. BH context.
+    pub(crate) fn completed(self: &Arc<Self>, bytes: u32) {
+        let events = {
+            let mut inner = self.inner.lock();
+            inner.in_flight = inner.in_flight.saturating_sub(1);
+            let events = match &mut inner.stage {
+                Stage::Live { conn, .. } => conn.completed(bytes),
+                _ => Events::NONE,
+            };
+            events.with(self.push_locked(&mut inner))
+        };
+        self.act(events);
+    }
+
+    /// Posts writes and messages until nothing is due, or slots or the flight limit say stop.
+    fn push_locked(self: &Arc<Self>, inner: &mut Inner) -> Events {
+        let stats = &self.group.net().stats;
+        let mut events = Events::NONE;
+        let Inner {
+            stage: Stage::Live { conn, target },
+            link: Some(link),
+            in_flight,
+            corked,
+            sent,
+            ..
+        } = inner
+        else {
+            return events;
+        };
+        while *in_flight < MAX_IN_FLIGHT {
+            let held = *corked && !conn.is_closing() && conn.send_room() > 0;
+            let plan = if held {
+                None
+            } else {
+                conn.next_write(self.group.write_limit())
+            };
+            if plan.is_none() && !conn.cdc_due() {
+                break;
+            }
+            let bytes = plan.map_or(0, |plan| plan.len);
+            let slot = match link.take_slot(self, bytes) {
+                Ok(slot) => slot,
+                Err(NoSlot::AllInUse) => {
+                    stats.slot_waits.inc();
+                    break;
+                }
+                Err(NoSlot::LinkClosed) => break,
+            };
+            if let Some(plan) = &plan {
+                events = events.with(conn.posted(plan));
+            }
+            let message = conn.next_cdc().emit();
+            if link.post_cdc(slot, &message, plan.as_ref(), target).is_err() {
+                self.group.link_failed();
+                break;
+            }
+            *in_flight += 1;
+            *sent += u64::from(bytes);
+            stats.cdc_sent.inc();
+            match plan {
+                Some(plan) => {
+                    let writes = plan.chunks().iter().filter(|chunk| chunk.len != 0).count();
+                    stats.rdma_writes.add(writes as u64);
+                    stats.rdma_write_bytes.add(u64::from(plan.len));
+                }
+                None => stats.window_updates.inc(),
+            }
+        }
+        events
+    }
+
+    /// Carries out, without locks, what the protocol asked for.
+    fn act(self: &Arc<Self>, events: Events) {
+        const STATE: Events = Events::PEER_DONE
+            .with(Events::PEER_CLOSED)
+            .with(Events::PEER_ABORT)
+            .with(Events::FREE);
+        if events.intersects(STATE) {
+            self.report_error();
+            self.wake(Sock::wake_state);
+        }
+        if events.contains(Events::READABLE) {
+            self.wake(Sock::wake_readable);
+        }
+        if events.contains(Events::WRITABLE) && self.is_writable() {
+            self.wake(Sock::wake_writable);
+        }
+        if events.contains(Events::URGENT) {
+            self.wake(Sock::send_sigurg);
+        }
+        self.retire_if_finished();
+    }
+
+    fn wake(&self, how: impl FnOnce(&Sock)) {
+        if let Some(sock) = self.owner.lock().as_ref() {
+            how(sock);
+        }
+    }
+
+    /// Leaves the group's table once both sides have closed and the last message is through.
+    fn retire_if_finished(self: &Arc<Self>) {
+        let finished = {
+            let inner = self.inner.lock();
+            match &inner.stage {
+                Stage::Live { conn, .. } => conn.is_finished() && inner.in_flight == 0,
+                _ => false,
+            }
+        };
+        if finished {
+            self.retire();
+        }
+    }
+
+    fn retire(self: &Arc<Self>) {
+        if !self.group.forget(self) {
+            return;
+        }
+        let (received, counted) = {
+            let mut inner = self.inner.lock();
+            (inner.received, core::mem::take(&mut inner.counted))
+        };
+        self.rmb.mark_used(received);
+        if counted {
+            self.group.net().stats.active.add(-1);
+        }
+    }
+
+    /// Applies `end` to the protocol state and acts on the outcome.
+    fn end(self: &Arc<Self>, end: impl FnOnce(&mut Conn) -> Events) {
+        let events = {
+            let mut inner = self.inner.lock();
+            let Stage::Live { conn, .. } = &mut inner.stage else {
+                return;
+            };
+            let events = end(conn);
+            events.with(self.push_locked(&mut inner))
+        };
+        self.act(events);
+    }
+
+    /// The application shut down writing.
+    pub(crate) fn shutdown_write(self: &Arc<Self>) {
+        self.end(Conn::shutdown_write);
+    }
+
+    /// The socket is gone; data that was written still goes out.
+    pub(crate) fn close(self: &Arc<Self>) {
+        let old = self.owner.lock().take();
+        drop(old);
+        self.inner.lock().closed_at = Some(now_ms());
+        self.set_corked(false);
+        self.end(Conn::close);
+    }
+
+    /// Resets the connection.
+    pub(crate) fn abort(self: &Arc<Self>) {
+        self.end(Conn::abort);
+    }
+
+    /// The link is lost. Returns it for the caller to drop in process context.
+    pub(crate) fn link_down(self: &Arc<Self>) -> Option<Arc<Link>> {
+        let link = {
+            let mut inner = self.inner.lock();
+            inner.in_flight = 0;
+            inner.link.take()
+        };
+        self.end(Conn::link_down);
+        self.retire();
+        link
+    }
+
+    /// The handshake failed after the peer learned of our buffers: nobody else may get them.
+    pub(crate) fn abandon(&self) {
+        self.inner.lock().stage = Stage::Abandoned;
+    }
+
+    /// Gives up on a peer that does not answer a close in time.
+    pub(crate) fn check_linger(self: &Arc<Self>, now: u64) {
+        let overdue = self
+            .inner
+            .lock()
+            .closed_at
+            .is_some_and(|at| now.saturating_sub(at) >= LINGER_MS);
+        if overdue {
+            self.end(Conn::wait_timeout);
+        }
+    }
+
+    /// Holds small writes back, or lets go of them.
+    pub(crate) fn set_corked(self: &Arc<Self>, corked: bool) {
+        let was = core::mem::replace(&mut self.inner.lock().corked, corked);
+        if was && !corked {
+            self.push();
+        }
+    }
+
+    /// Calls `f` with the protocol state; `None` before the handshake is over.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Conn) -> R) -> Option<R> {
+        match &mut self.inner.lock().stage {
+            Stage::Live { conn, .. } => Some(f(conn)),
+            _ => None,
+        }
+    }
+
+    /// Like [`Connection::with`] for calls that give the protocol something to do.
+    pub(crate) fn update(self: &Arc<Self>, f: impl FnOnce(&mut Conn) -> Events) {
+        self.end(f);
+    }
+
+    /// Whether there is room worth writing into.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.with(|conn| conn.is_writable()).unwrap_or(false)
+    }
+
+    /// The error that ended the connection as an errno.
+    pub(crate) fn error(&self) -> Option<Error> {
+        self.with(|conn| conn.error()).flatten().map(errno)
+    }
+
+    /// Tells the socket layer about the error, for `SO_ERROR` and pollers.
+    pub(crate) fn report_error(&self) {
+        if let Some(error) = self.error() {
+            self.wake(|sock| sock.set_err(-error.to_errno()));
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
+        let inner = self.inner.lock();
+        let Stage::Live { conn, .. } = &inner.stage else {
+            return None;
+        };
+        Some(Snapshot {
+            state: conn.state(),
+            send_len: conn.tx().buf_len(),
+            readable: conn.readable(),
+            unsent: conn.tx().pending(),
+            sent: inner.sent,
+            received: inner.received,
+        })
+    }
+
+    /// Payload size of the local RMB element as it is told to the peer.
+    pub(crate) fn rmb_size(&self) -> BufSize {
+        self.rmb.size()
+    }
+}
+
+/// Address of the RMB element that an endpoint describes.
+fn element_address(peer: &RdmaEndpoint) -> u64 {
+    let offset = u64::from(peer.buf_size.bytes()) * u64::from(peer.rmbe_index.zero_based());
+    peer.rmb_addr.0.wrapping_add(offset)
+}
+
+/// What the socket calls return for the way a connection ended. TCP programs know no other.
+fn errno(error: CloseError) -> Error {
+    match error {
+        CloseError::PeerAborted | CloseError::LinkLost => ECONNRESET,
+        CloseError::Aborted => ECONNABORTED,
+        CloseError::TimedOut => ETIMEDOUT,
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Writing to a connection from user memory.
+//!
+//! The socket's send mutex is held by the caller, so there is one writer; the connection's lock is
+//! held only to look at cursors, to move them and to post, never while bytes are copied.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use smc_kapi::net::{
+    msg::flags,
+    sock::shutdown,
+    Msg,
+    Sock, //
+};
+use smc_proto::conn::{
+    Conn,
+    Events,
+    SendError, //
+};
+
+use super::Connection;
+use crate::smc::sock::wait::wait_until;
+
+impl Connection {
+    /// Writes all `len` bytes, as TCP does, unless the socket does not block or something fails.
+    /// May sleep; the send mutex of the socket is held.
+    ///
+    /// # Errors
+    ///
+    /// As `sendmsg()` on TCP: `EPIPE`, `EAGAIN`, `ERESTARTSYS` or `EINTR`, the error of the
+    /// connection, `EFAULT`. Bytes written before the error count: it is then reported by the next
+    /// call.
+    pub(crate) fn send(
+        self: &Arc<Self>,
+        sock: &Sock,
+        msg: &mut Msg<'_>,
+        len: usize,
+        corked: bool,
+    ) -> Result<usize> {
+        let how = msg.flags();
+        let urgent = how & flags::OOB != 0;
+        self.set_corked(corked || how & flags::MORE != 0);
+        let mut timeout = sock.sndtimeo(how & flags::DONTWAIT != 0);
+        let mut done = 0;
+        while done < len {
+            match self.send_some(sock, msg, len - done, urgent) {
+                Ok(0) => {}
+                Ok(n) => {
+                    done += n;
+                    continue;
+                }
+                Err(error) => return partial(done, error),
+            }
+            if timeout == 0 {
+                return partial(done, EAGAIN);
+            }
+            let ready = wait_until(sock, &mut timeout, || self.has_news_for_writer(urgent));
+            if let Err(error) = ready {
+                return partial(done, error);
+            }
+        }
+        Ok(done)
+    }
+
+    /// Copies what there is room for and posts it; 0 when there is no room.
+    fn send_some(
+        self: &Arc<Self>,
+        sock: &Sock,
+        msg: &mut Msg<'_>,
+        left: usize,
+        urgent: bool,
+    ) -> Result<usize> {
+        sock.take_err()?;
+        if sock.shutdown_mask() & shutdown::SEND != 0 {
+            return Err(EPIPE);
+        }
+        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        let spans = self
+            .with(|conn| {
+                conn.may_send()?;
+                if urgent && conn.urgent_busy() {
+                    return Ok(conn.reserve(0));
+                }
+                Ok(conn.reserve(core::cmp::min(left, conn.publish_limit())))
+            })
+            .ok_or(ENOTCONN)?
+            .map_err(|error: SendError| match error {
+                SendError::Shutdown => EPIPE,
+                SendError::Ended(error) => super::errno(error),
+            })?;
+        let wanted = spans[0].len as usize + spans[1].len as usize;
+        if wanted == 0 {
+            return Ok(0);
+        }
+        let mut copied = 0;
+        for span in spans.iter().filter(|span| span.len != 0) {
+            let len = span.len as usize;
+            let n = self.send.copy_from_iter(span.offset, len, msg.iter());
+            copied += n;
+            if n < len {
+                break;
+            }
+        }
+        if copied == 0 {
+            return Err(EFAULT);
+        }
+        let mark = urgent && copied as u32 == left;
+        self.update(|conn| commit(conn, copied as u32, mark));
+        if copied < wanted {
+            return partial(copied, EFAULT);
+        }
+        Ok(copied)
+    }
+
+    /// Whether a sleeping writer has something to look at.
+    fn has_news_for_writer(&self, urgent: bool) -> bool {
+        self.with(|conn| {
+            let room = conn.is_writable() && !(urgent && conn.urgent_busy());
+            room || conn.may_send().is_err()
+        })
+        .unwrap_or(true)
+    }
+}
+
+fn commit(conn: &mut Conn, n: u32, urgent: bool) -> Events {
+    conn.commit(n);
+    if urgent {
+        conn.mark_urgent();
+    }
+    Events::NEED_TX
+}
+
+/// Bytes that went count more than the error that stopped the rest.
+fn partial(done: usize, error: Error) -> Result<usize> {
+    if done > 0 {
+        Ok(done)
+    } else {
+        Err(error)
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the module keeps once for the whole system.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use smc_kapi::{
+    global::{
+        Global as Slot,
+        Installed, //
+    },
+    module,
+    work::{
+        OwnedQueue,
+        QueueFlags, //
+    },
+};
+use smc_proto::ids::{
+    HostName,
+    Mac,
+    PeerId,
+    EID_LEN, //
+};
+
+use crate::smc::{
+    device::DeviceTable,
+    eids::EidTable,
+    lgr::table::GroupTable, //
+};
+
+static GLOBAL: Slot<Global> = Slot::new();
+
+/// Handshakes and other work that may run at the same time.
+const MAX_ACTIVE: i32 = 512;
+
+/// System-wide state.
+#[pin_data]
+pub(crate) struct Global {
+    /// Runs all deferred work of the module; destroyed, and so drained, before the module goes.
+    pub(crate) queue: Arc<OwnedQueue>,
+    /// RoCE devices.
+    #[pin]
+    pub(crate) devices: DeviceTable,
+    /// Link groups.
+    #[pin]
+    pub(crate) groups: GroupTable,
+    /// User-defined enterprise IDs.
+    #[pin]
+    pub(crate) ueids: EidTable,
+    /// Number of this instance, part of the peer ID: differs between restarts.
+    instance: [u8; 2],
+    /// Name of this host as peers are told it.
+    pub(crate) host: HostName,
+    /// Test switch: version 1 may use a RoCEv2 GID.
+    pub(crate) v1_over_rocev2: bool,
+}
+
+impl Global {
+    /// Creates the state. May sleep.
+    pub(crate) fn new(v1_over_rocev2: bool) -> Result<Arc<Self>> {
+        let flags = QueueFlags {
+            unbound: true,
+            ..QueueFlags::default()
+        };
+        let queue = OwnedQueue::new(c"smc_rs", flags, MAX_ACTIVE)?;
+        let queue = Arc::new(queue, GFP_KERNEL)?;
+        let [a, b, ..] = module::random_u32().to_be_bytes();
+        Arc::pin_init(
+            try_pin_init!(Self {
+                queue,
+                devices <- DeviceTable::new(),
+                groups <- GroupTable::new(),
+                ueids <- EidTable::new(),
+                instance: [a, b],
+                host: HostName::new(trimmed(&module::host_name::<EID_LEN>())),
+                v1_over_rocev2,
+            }? Error),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Links that a link group may have.
+    pub(crate) const fn max_links(&self) -> u8 {
+        1
+    }
+
+    /// The ID under which peers know this host: a number and the MAC address of its first port.
+    pub(crate) fn peer_id(&self) -> PeerId {
+        let mac = self.devices.first_mac().unwrap_or(Mac([0; 6]));
+        PeerId::new(self.instance, mac)
+    }
+}
+
+/// The name without the NULs behind it.
+fn trimmed(name: &[u8]) -> &[u8] {
+    name.split(|byte| *byte == 0).next().unwrap_or(&[])
+}
+
+/// Makes `global` reachable through [`get`] while the result lives.
+pub(crate) fn install(global: &Arc<Global>) -> Result<Installed<Global>> {
+    GLOBAL.install(global.clone())
+}
+
+/// The system-wide state; `None` before the module is set up and while it is torn down.
+pub(crate) fn get() -> Option<Arc<Global>> {
+    GLOBAL.get()
+}

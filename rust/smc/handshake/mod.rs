@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Driving the CLC handshake over a TCP connection.
+//!
+//! `smc_proto` decides what to send and what an answer means; this module reads and writes the
+//! bytes, finds or creates the link group, and brings up the link. It runs in a work item and may
+//! sleep, but for no longer than the protocol's time-outs.
+
+pub(crate) mod client;
+mod ports;
+pub(crate) mod server;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use smc_kapi::{
+    module::now_ms,
+    net::TcpSocket,
+    pr_info_ratelimited, //
+};
+use smc_proto::{
+    handshake::{
+        self,
+        LateClc,
+        Outcome,
+        CLC_WAIT_MS, //
+    },
+    ids::{
+        BufSize,
+        Version, //
+    },
+    reason::DeclineReason,
+    wire::clc::{
+        Header,
+        Kind,
+        Message,
+        RdmaEndpoint,
+        HEADER_LEN,
+        MAX_LEN, //
+    },
+};
+
+use crate::smc::{
+    conn::{
+        Connection,
+        Names, //
+    },
+    global::Global,
+    lgr::{
+        Ending,
+        LinkGroup, //
+    },
+    link::Link,
+    netns::NetState, //
+};
+
+/// What a handshake needs to know about its connection.
+pub(crate) struct Handshake<'a> {
+    pub(crate) global: &'a Arc<Global>,
+    pub(crate) net: &'a Arc<NetState>,
+    pub(crate) tcp: &'a TcpSocket,
+    /// Size of the send ring.
+    pub(crate) send: BufSize,
+    /// Size of the RMB element.
+    pub(crate) receive: BufSize,
+}
+
+/// How a handshake ended.
+pub(crate) enum End {
+    /// Data goes over SMC-R.
+    Smc(Arc<Connection>),
+    /// Data stays on TCP.
+    Tcp(Fallback),
+    /// The TCP connection is of no use any more and is to be reset.
+    Broken(Error),
+}
+
+/// Why a connection stays on TCP.
+pub(crate) struct Fallback {
+    pub(crate) reason: DeclineReason,
+    /// What the peer gave as its reason.
+    pub(crate) peer_reason: DeclineReason,
+    /// Handshake messages that may still arrive.
+    pub(crate) late: LateClc,
+}
+
+impl Fallback {
+    /// A fallback before any handshake message was sent.
+    pub(crate) const fn quiet(reason: DeclineReason) -> Self {
+        Self {
+            reason,
+            peer_reason: DeclineReason(0),
+            late: LateClc::NONE,
+        }
+    }
+}
+
+/// Why a handshake cannot go on.
+enum Stop {
+    /// The protocol says so; `awaited` is the message that was waited for.
+    Protocol(Outcome, Option<Kind>),
+    /// The TCP connection failed.
+    Tcp(Error),
+}
+
+impl From<Outcome> for Stop {
+    fn from(outcome: Outcome) -> Self {
+        Stop::Protocol(outcome, None)
+    }
+}
+
+impl From<DeclineReason> for Stop {
+    fn from(reason: DeclineReason) -> Self {
+        Stop::Protocol(Outcome::Decline(reason), None)
+    }
+}
+
+impl Handshake<'_> {
+    /// Reads one CLC message, as long as its header says and no further.
+    fn read(&self, awaited: Kind, wait_ms: u64) -> Result<Message, Stop> {
+        let deadline = now_ms() + wait_ms;
+        let mut head = [0; HEADER_LEN];
+        self.read_exact(&mut head, deadline, awaited)?;
+        let header = Header::parse(&head).map_err(Outcome::from)?;
+        // The rest is read whole, also what a newer version may have added to the message.
+        let mut bytes = KVec::with_capacity(header.length, GFP_KERNEL).map_err(no_memory)?;
+        bytes
+            .extend_from_slice(&head, GFP_KERNEL)
+            .map_err(no_memory)?;
+        bytes
+            .resize(header.length, 0, GFP_KERNEL)
+            .map_err(no_memory)?;
+        if let Some(body) = bytes.get_mut(HEADER_LEN..) {
+            self.read_exact(body, deadline, awaited)?;
+        }
+        Message::parse(&bytes).map_err(|error| Stop::Protocol(error.into(), Some(awaited)))
+    }
+
+    fn read_exact(&self, buf: &mut [u8], deadline: u64, awaited: Kind) -> Result<(), Stop> {
+        let left = deadline.saturating_sub(now_ms());
+        // CAST: a wait is a few seconds.
+        match self.tcp.recv_exact(buf, left as u32) {
+            Ok(()) => Ok(()),
+            Err(error) if error == ETIMEDOUT => Err(Stop::Protocol(
+                Outcome::Decline(DeclineReason::TIMEOUT_CL),
+                Some(awaited),
+            )),
+            Err(error) => Err(Stop::Tcp(error)),
+        }
+    }
+
+    /// Sends one CLC message.
+    fn send(&self, message: &Message) -> Result<(), Stop> {
+        let mut buf = [0; MAX_LEN];
+        let len = message
+            .emit(&mut buf)
+            .map_err(|_| Stop::from(DeclineReason::INTERR))?;
+        let bytes = buf.get(..len).unwrap_or(&[]);
+        self.tcp.send_all(bytes).map_err(Stop::Tcp)
+    }
+
+    /// Ends a handshake that cannot go on: tells the peer where it has to know.
+    fn stop(&self, stop: Stop, version: Version) -> End {
+        match stop {
+            Stop::Protocol(Outcome::Decline(reason), awaited) => {
+                let decline = handshake::decline(self.global.peer_id(), version, reason);
+                match self.send(&Message::Decline(decline)) {
+                    Ok(()) => End::Tcp(Fallback {
+                        reason,
+                        peer_reason: DeclineReason(0),
+                        late: LateClc::after_decline(awaited),
+                    }),
+                    Err(Stop::Tcp(error)) => End::Broken(error),
+                    Err(_) => End::Broken(EPROTO),
+                }
+            }
+            Stop::Protocol(Outcome::PeerDeclined { reason, .. }, _) => End::Tcp(Fallback {
+                reason: DeclineReason::PEERDECL,
+                peer_reason: reason,
+                late: LateClc::NONE,
+            }),
+            Stop::Protocol(Outcome::Abort(fault), _) => {
+                self.net.stats.handshake_errors.inc();
+                pr_info_ratelimited!(
+                    "A connection is reset because in its handshake {}.\n",
+                    fault.describe()
+                );
+                End::Broken(EPROTO)
+            }
+            Stop::Tcp(error) => {
+                self.net.stats.handshake_errors.inc();
+                End::Broken(error)
+            }
+        }
+    }
+
+    /// Addresses of the TCP connection.
+    fn names(&self) -> Result<Names, Stop> {
+        Ok(Names {
+            local: self.tcp.local_addr().map_err(Stop::Tcp)?,
+            peer: self.tcp.peer_addr().map_err(Stop::Tcp)?,
+        })
+    }
+
+    /// Our end of a connection, as the peer is told it.
+    fn endpoint(&self, link: &Link, conn: &Connection) -> Result<RdmaEndpoint, Stop> {
+        let rmb = conn.rmb();
+        Ok(RdmaEndpoint {
+            peer_id: self.global.peer_id(),
+            gid: link.gid(),
+            mac: link.mac(),
+            qpn: link.qpn().ok_or(DeclineReason::INTERR)?,
+            rkey: rmb.rmb().rkey(),
+            rmbe_index: rmb.index(),
+            token: conn.token(),
+            buf_size: rmb.size(),
+            mtu: Some(link.port.mtu),
+            rmb_addr: rmb.rmb().address(),
+            psn: link.psn,
+        })
+    }
+}
+
+/// A link group whose first contact fails unless [`FirstContact::succeed`] is called.
+struct FirstContact(Option<Arc<LinkGroup>>);
+
+impl FirstContact {
+    fn new(group: Arc<LinkGroup>) -> Self {
+        Self(Some(group))
+    }
+
+    fn succeed(mut self) -> Result<(), Stop> {
+        match self.0.take() {
+            Some(group) => group.activate().map_err(|_| DeclineReason::NOACTLINK.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for FirstContact {
+    fn drop(&mut self) {
+        if let Some(group) = self.0.take() {
+            group.end_now(Ending::FirstContactFailed);
+        }
+    }
+}
+
+/// A reserved connection that is given back, or kept out of use, unless the handshake succeeds.
+struct Reservation {
+    conn: Option<Arc<Connection>>,
+    /// The peer was told where to write, so nobody else may get the buffers.
+    told_peer: bool,
+}
+
+impl Reservation {
+    fn new(conn: Arc<Connection>) -> Self {
+        Self {
+            conn: Some(conn),
+            told_peer: false,
+        }
+    }
+
+    fn conn(&self) -> Result<&Arc<Connection>, Stop> {
+        self.conn.as_ref().ok_or_else(|| DeclineReason::INTERR.into())
+    }
+
+    /// The connection is live; the group's table keeps it from now on.
+    fn keep(mut self) -> Result<Arc<Connection>, Stop> {
+        let conn = self.conn.take().ok_or(DeclineReason::INTERR)?;
+        conn.established();
+        Ok(conn)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(conn) = self.conn.take() {
+            if self.told_peer {
+                conn.abandon();
+            } else {
+                conn.group().forget(&conn);
+            }
+        }
+    }
+}
+
+fn no_memory<E>(_: E) -> Stop {
+    DeclineReason::MEM.into()
+}
+
+/// The reason to give for a failure to get buffers or a link.
+fn resource_reason(error: Error) -> DeclineReason {
+    match error {
+        ENOMEM => DeclineReason::MEM,
+        ENOLINK => DeclineReason::NOACTLINK,
+        ENODEV => DeclineReason::NOSMCRDEV,
+        EHOSTUNREACH | ENETUNREACH => DeclineReason::NOROUTE,
+        _ => DeclineReason::INTERR,
+    }
+}

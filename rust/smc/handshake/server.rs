@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The server's side: a connection that a listener took, whose SYN offered SMC (RFC 7609 section
+//! 3.5).
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use smc_proto::{
+    handshake::{
+        AwaitProposal,
+        Outcome,
+        Selected,
+        CLC_WAIT_MS, //
+    },
+    ids::{
+        HostName,
+        Version, //
+    },
+    reason::DeclineReason,
+    wire::clc::{
+        Kind,
+        Message, //
+    },
+};
+
+use super::{
+    ports::Ports,
+    resource_reason,
+    End,
+    FirstContact,
+    Handshake,
+    Reservation,
+    Stop, //
+};
+use crate::smc::{
+    conn::Connection,
+    lgr::{
+        table::Found,
+        Ending,
+        LinkGroup,
+        Peer,
+        Terms, //
+    },
+};
+
+/// Rounds of looking for a link group: groups can fill up or end between look-up and use.
+const ROUNDS: u32 = 8;
+/// How long to wait for another handshake's first contact with the same peer, in milliseconds.
+const PENDING_WAIT_MS: u32 = 5_000;
+
+/// Runs the handshake; the Proposal, or the beginning of it, has arrived.
+pub(crate) fn run(hs: &Handshake<'_>) -> End {
+    let mut version = Version::V1;
+    match attempt(hs, &mut version) {
+        Ok(conn) => End::Smc(conn),
+        Err(stop) => hs.stop(stop, version),
+    }
+}
+
+fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>, Stop> {
+    let message = hs.read(Kind::Proposal, CLC_WAIT_MS)?;
+    if let Message::Proposal(proposal) = &message {
+        *version = Version::common(proposal.version).unwrap_or(Version::V1);
+    }
+    if let Message::Decline(decline) = &message {
+        // The client cannot do SMC although its SYN offered it: its reason is the one to note.
+        return Err(Outcome::from(*decline).into());
+    }
+    let ports = Ports::find(hs)?;
+    let selected = ports.with_caps(hs, |caps| AwaitProposal.handle(&message, caps))?;
+    *version = selected.version;
+    let peer = Peer {
+        id: selected.peer_id,
+        gid: selected.peer_gid,
+        mac: selected.peer_mac,
+    };
+    let terms = Terms {
+        version: selected.version,
+        release: selected.release.unwrap_or_default(),
+        eid: selected.eid,
+        max_conns: selected.max_conns,
+        max_links: selected.max_links,
+        peer_host: HostName::EMPTY,
+        routed: selected.version == Version::V2,
+    };
+    let port = ports.port(selected.version)?;
+    for _ in 0..ROUNDS {
+        let found = hs
+            .global
+            .groups
+            .for_server(hs.global, hs.net, peer, terms, port)
+            .map_err(resource_reason)?;
+        match found {
+            Found::Fresh(group) => return first_contact(hs, selected, group),
+            Found::Pending(group) => {
+                group.wait_settled(PENDING_WAIT_MS);
+            }
+            Found::Active(group) => match group.reserve(hs.receive, hs.send, hs.names()?) {
+                Ok(conn) => return join(hs, selected, &group, conn),
+                // Full or ending meanwhile: look again.
+                Err(ENOSPC) | Err(ENOLINK) => {}
+                Err(error) => return Err(resource_reason(error).into()),
+            },
+        }
+    }
+    Err(DeclineReason::NOACTLINK.into())
+}
+
+/// Brings up the link of a new link group and confirms it with the client.
+fn first_contact(
+    hs: &Handshake<'_>,
+    selected: Selected,
+    group: Arc<LinkGroup>,
+) -> Result<Arc<Connection>, Stop> {
+    let contact = FirstContact::new(group.clone());
+    let link = group.create_link().map_err(resource_reason)?;
+    let conn = group
+        .reserve(hs.receive, hs.send, hs.names()?)
+        .map_err(resource_reason)?;
+    let mut reservation = Reservation::new(conn.clone());
+    let (next, accept) = selected.accept(hs.endpoint(&link, &conn)?, true);
+    reservation.told_peer = true;
+    hs.send(&Message::Accept(accept))?;
+    let answer = hs.read(Kind::Confirm, CLC_WAIT_MS)?;
+    let confirmed = next.handle(&answer)?;
+    link.connect(&confirmed.peer, confirmed.mtu, group.terms.routed)
+        .map_err(|_| DeclineReason::ERR_RDYLNK)?;
+    group
+        .register_first(&link, &conn)
+        .map_err(|_| DeclineReason::ERR_REGBUF)?;
+    conn.activate(&confirmed.peer);
+    group
+        .start_llc(&link, &confirmed.peer, confirmed.mtu)
+        .map_err(|_| DeclineReason::ERR_RDYLNK)?;
+    group.await_first_link()?;
+    contact.succeed()?;
+    reservation.keep()
+}
+
+/// Adds the connection to an active link group.
+fn join(
+    hs: &Handshake<'_>,
+    selected: Selected,
+    group: &Arc<LinkGroup>,
+    conn: Arc<Connection>,
+) -> Result<Arc<Connection>, Stop> {
+    let mut reservation = Reservation::new(conn.clone());
+    let link = group.link().ok_or(DeclineReason::NOACTLINK)?;
+    let (next, accept) = selected.accept(hs.endpoint(&link, &conn)?, false);
+    reservation.told_peer = true;
+    hs.send(&Message::Accept(accept))?;
+    let answer = hs.read(Kind::Confirm, CLC_WAIT_MS)?;
+    match next.handle(&answer) {
+        Ok(confirmed) => {
+            conn.activate(&confirmed.peer);
+            reservation.keep()
+        }
+        Err(outcome) => {
+            // A client that declines has not used what it was told.
+            if matches!(outcome, Outcome::PeerDeclined { .. }) {
+                reservation.told_peer = false;
+            }
+            end_if_out_of_sync(&outcome, group);
+            Err(outcome.into())
+        }
+    }
+}
+
+/// A client whose view of the link group differs from ours wants it ended (C.4).
+fn end_if_out_of_sync(outcome: &Outcome, group: &Arc<LinkGroup>) {
+    if let Outcome::PeerDeclined {
+        out_of_sync: true, ..
+    } = outcome
+    {
+        group.end(Ending::Peer);
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The end of a link group, and the periodic look at what is idle.
+
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    workqueue::WorkItem, //
+};
+use smc_kapi::{
+    module::now_ms,
+    pr_warn_ratelimited,
+    rdma::Completion,
+    work, //
+};
+
+use super::{
+    buffers::BufferPool,
+    LinkGroup,
+    State, //
+};
+use crate::smc::global;
+
+/// Milliseconds between two looks at a group.
+const TICK_MS: u32 = 2_000;
+
+/// Why a link group ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// No connection for a while.
+    Idle,
+    /// The first contact did not succeed.
+    FirstContactFailed,
+    /// The queue pair failed.
+    LinkFailed,
+    /// The peer deleted the link, or says that our views of the group differ.
+    Peer,
+    /// The peer broke the protocol on the link.
+    Violation,
+    /// The device is being removed.
+    DeviceRemoved,
+    /// The network namespace is being deleted.
+    NamespaceGone,
+    /// The module is being unloaded.
+    ModuleExit,
+}
+
+impl Ending {
+    /// Whether the link still works, so that the peer can be told.
+    const fn is_orderly(self) -> bool {
+        matches!(
+            self,
+            Ending::Idle | Ending::NamespaceGone | Ending::ModuleExit
+        )
+    }
+}
+
+impl LinkGroup {
+    /// Ends the group; the work is done later. Any context.
+    pub(crate) fn end(self: &Arc<Self>, ending: Ending) {
+        if self.mark_ending(ending) {
+            work::queue::<_, 1>(&self.queue, self);
+        }
+    }
+
+    /// Ends the group before it returns, whoever asked for it first. May sleep.
+    pub(crate) fn end_now(self: &Arc<Self>, ending: Ending) {
+        self.mark_ending(ending);
+        self.tear_down(ending);
+        // Another caller may have begun: its work is waited for.
+        drop(work::cancel_sync::<_, 1>(self));
+    }
+
+    /// The queue pair failed. Any context.
+    pub(crate) fn link_failed(self: &Arc<Self>) {
+        self.end(Ending::LinkFailed);
+    }
+
+    /// A work request failed, and with it the queue pair.
+    pub(crate) fn link_error(self: &Arc<Self>, completion: &Completion) {
+        if !self.is_ending() {
+            pr_warn_ratelimited!(
+                "Link group {:08x} lost its link over {}: {}.\n",
+                self.id,
+                self.port.device.name().as_str(),
+                completion.status_text()
+            );
+        }
+        self.link_failed();
+    }
+
+    fn mark_ending(&self, ending: Ending) -> bool {
+        let mut state = self.state.lock();
+        if matches!(*state, State::Ending(_)) {
+            return false;
+        }
+        *state = State::Ending(ending);
+        drop(state);
+        self.state_changed.notify_all();
+        true
+    }
+
+    /// Whether the group has come to its end.
+    pub(crate) fn is_ending(&self) -> bool {
+        matches!(self.state(), State::Ending(_))
+    }
+
+    /// Takes everything apart that a destructor could not: afterwards only memory is left.
+    fn tear_down(self: &Arc<Self>, ending: Ending) {
+        let _one_at_a_time = self.ending.lock();
+        if let Some(global) = global::get() {
+            global.groups.forget(self);
+        }
+        let link = self.link.lock().take();
+        if let Some(link) = &link {
+            if ending.is_orderly() {
+                self.tell_peer_of_end(link);
+            }
+        }
+        self.llc_news.notify_all();
+        for index in 0..u8::MAX {
+            if let Some(conn) = self.connection(index) {
+                drop(conn.link_down());
+            }
+        }
+        if let Some(link) = &link {
+            link.close();
+        }
+        drop(link);
+        let pool = core::mem::replace(&mut *self.buffers.lock(), BufferPool::new());
+        drop(pool);
+        drop(work::cancel_delayed_sync::<_, 2>(self));
+    }
+
+    /// Lets [`LinkGroup::tick`] run after a while.
+    pub(super) fn schedule_tick(self: &Arc<Self>) {
+        work::schedule::<_, 2>(&self.queue, self, TICK_MS);
+    }
+
+    fn tick(self: &Arc<Self>) {
+        let now = now_ms();
+        if self.idle_for(now).is_some_and(|ms| ms >= self.role.idle_ms()) {
+            self.end(Ending::Idle);
+            return;
+        }
+        for index in 0..u8::MAX {
+            if let Some(conn) = self.connection(index) {
+                conn.check_linger(now);
+            }
+        }
+        self.trim(now);
+        self.probe(now);
+        if self.state() == State::Active {
+            self.schedule_tick();
+        }
+    }
+
+    /// Gives back buffers that were idle for long; the peer is told not to use their keys.
+    fn trim(self: &Arc<Self>, now: u64) {
+        let idle = {
+            let mut pool = self.buffers.lock();
+            pool.trim_rings(now);
+            pool.take_idle_rmbs(now)
+        };
+        let (Ok(idle), Some(link)) = (idle, self.link()) else {
+            return;
+        };
+        for (rmb, _) in idle.iter() {
+            // A peer that does not answer is found out by the link test.
+            let _ = self.delete_rkey(&link, rmb.rkey());
+        }
+    }
+}
+
+impl WorkItem<1> for LinkGroup {
+    type Pointer = Arc<LinkGroup>;
+
+    fn run(this: Arc<LinkGroup>) {
+        if let State::Ending(ending) = this.state() {
+            this.tear_down(ending);
+        }
+    }
+}
+
+impl WorkItem<2> for LinkGroup {
+    type Pointer = Arc<LinkGroup>;
+
+    fn run(this: Arc<LinkGroup>) {
+        this.tick();
+    }
+}

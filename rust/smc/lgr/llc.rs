@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! LLC messages of a link group: who reads them, who waits for what.
+//!
+//! Messages arrive in BH context and are put into the inbox; a work item takes them out and lets
+//! the protocol decide. Whoever started an exchange sleeps until its outcome is noted here.
+
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    time::{
+        delay::fsleep,
+        msecs_to_jiffies,
+        Delta, //
+    },
+    workqueue::WorkItem, //
+};
+use smc_kapi::{
+    module::now_ms,
+    pr_info_ratelimited,
+    pr_warn_ratelimited,
+    work, //
+};
+use smc_proto::{
+    ids::{
+        LinkId,
+        PathMtu,
+        Rkey,
+        VirtAddr, //
+    },
+    lgr::{
+        Role,
+        Rtoken,
+        RtokenTable,
+        MAX_RTOKENS, //
+    },
+    llc_flow::{
+        Event,
+        LinkEnd,
+        LinkFlow,
+        LinkParams,
+        Step,
+        TEST_LINK_MS, //
+    },
+    reason::DeclineReason,
+    wire::{
+        clc::RdmaEndpoint,
+        llc::{
+            DeleteLinkReason,
+            Message,
+            RkeyAnswer, //
+        }, //
+    },
+};
+
+use super::{
+    Ending,
+    LinkGroup, //
+};
+use crate::smc::link::{
+    rx::RECEIVE_BYTES,
+    Link, //
+};
+
+/// Messages that may wait for the work item. A peer has one exchange under way at a time.
+const INBOX_FRAMES: usize = 8;
+/// Tries to find a free send slot, a millisecond apart.
+const SEND_TRIES: u32 = 50;
+/// Tries of an exchange that the peer asks to repeat, 20 ms apart.
+const RKEY_TRIES: u32 = 25;
+
+/// Messages that have arrived and were not looked at.
+pub(super) struct Inbox {
+    frames: KVec<Frame>,
+    first: usize,
+    len: usize,
+}
+
+struct Frame {
+    len: usize,
+    bytes: KVec<u8>,
+}
+
+impl Inbox {
+    pub(super) fn new() -> Result<Self> {
+        let mut frames = KVec::with_capacity(INBOX_FRAMES, GFP_KERNEL)?;
+        for _ in 0..INBOX_FRAMES {
+            let bytes = KVec::from_elem(0u8, RECEIVE_BYTES, GFP_KERNEL)?;
+            frames.push(Frame { len: 0, bytes }, GFP_KERNEL)?;
+        }
+        Ok(Self {
+            frames,
+            first: 0,
+            len: 0,
+        })
+    }
+
+    /// Adds a message that `fill` writes; false when the inbox is full.
+    fn put(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+        if self.len >= INBOX_FRAMES {
+            return false;
+        }
+        let index = (self.first + self.len) % INBOX_FRAMES;
+        let Some(frame) = self.frames.get_mut(index) else {
+            return false;
+        };
+        let Some(bytes) = frame.bytes.get_mut(..len) else {
+            return false;
+        };
+        fill(bytes);
+        frame.len = len;
+        self.len += 1;
+        true
+    }
+
+    /// Moves the oldest message to `to` and gives its length.
+    fn take(&mut self, to: &mut KVec<u8>) -> Option<usize> {
+        if self.len == 0 {
+            return None;
+        }
+        let frame = self.frames.get_mut(self.first)?;
+        core::mem::swap(&mut frame.bytes, to);
+        self.first = (self.first + 1) % INBOX_FRAMES;
+        self.len -= 1;
+        Some(frame.len)
+    }
+}
+
+/// State of the LLC conversation, and outcomes that somebody waits for.
+pub(super) struct Llc {
+    flow: Option<LinkFlow>,
+    peer_rmbs: RtokenTable<KVec<Rtoken>>,
+    first_contact: Option<Result<(), DeclineReason>>,
+    confirmed: Option<RkeyAnswer>,
+    deleted: bool,
+    scratch: KVec<u8>,
+}
+
+impl Llc {
+    pub(super) fn new() -> Result<Self> {
+        let slots = KVec::from_elem(Rtoken::default(), MAX_RTOKENS, GFP_KERNEL)?;
+        Ok(Self {
+            flow: None,
+            peer_rmbs: RtokenTable::new(slots),
+            first_contact: None,
+            confirmed: None,
+            deleted: false,
+            scratch: KVec::from_elem(0u8, RECEIVE_BYTES, GFP_KERNEL)?,
+        })
+    }
+
+    fn note(&mut self, event: Event) {
+        match event {
+            Event::Ready => self.first_contact = Some(Ok(())),
+            Event::Failed(reason) => self.first_contact = Some(Err(reason)),
+            Event::RkeyConfirmed { answer, .. } => self.confirmed = Some(answer),
+            Event::RkeysDeleted { .. } => self.deleted = true,
+            Event::LinkDown(_) | Event::GroupEnds(_) => {
+                if self.first_contact.is_none() {
+                    self.first_contact = Some(Err(DeclineReason::NOACTLINK));
+                }
+            }
+        }
+    }
+}
+
+impl LinkGroup {
+    /// An LLC message of `len` bytes arrived; `fill` copies it out of device memory. BH context.
+    pub(crate) fn queue_llc(self: &Arc<Self>, len: usize, fill: impl FnOnce(&mut [u8])) {
+        self.net().stats.llc_received.inc();
+        if self.inbox.lock().put(len, fill) {
+            work::queue::<_, 0>(&self.queue, self);
+        } else {
+            self.message_violation("more link messages arrived than one exchange has");
+        }
+    }
+
+    /// Begins the conversation on the first link; on the server with CONFIRM LINK.
+    pub(crate) fn start_llc(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        peer: &RdmaEndpoint,
+        mtu: PathMtu,
+    ) -> Result {
+        let params = self.link_params(link, peer, mtu)?;
+        let now = now_ms();
+        let first = {
+            let mut llc = self.llc.lock();
+            // The key that came with the handshake is known without an exchange.
+            let _ = llc.peer_rmbs.add(Rtoken {
+                rkey: peer.rkey,
+                addr: peer.rmb_addr,
+            });
+            match self.role {
+                Role::Server => {
+                    let (flow, first) = LinkFlow::server(params, link.id, now);
+                    llc.flow = Some(flow);
+                    Some(first)
+                }
+                Role::Client => {
+                    llc.flow = Some(LinkFlow::client(params, now));
+                    None
+                }
+            }
+        };
+        match first {
+            Some(first) => self.send_llc(link, &first),
+            None => Ok(()),
+        }
+    }
+
+    fn link_params(&self, link: &Link, peer: &RdmaEndpoint, mtu: PathMtu) -> Result<LinkParams> {
+        Ok(LinkParams {
+            version: self.terms.version,
+            negotiated: self.terms.release.has_v2_1_fields(),
+            role: self.role,
+            local: LinkEnd {
+                mac: link.mac(),
+                gid: link.gid(),
+                qpn: link.qpn().ok_or(EINVAL)?,
+            },
+            peer: LinkEnd {
+                mac: peer.mac,
+                gid: peer.gid,
+                qpn: peer.qpn,
+            },
+            link_uid: link.uid,
+            max_links: self.terms.max_links,
+            max_conns: self.terms.max_conns,
+            mtu,
+            psn: link.psn,
+            test_link_ms: TEST_LINK_MS,
+        })
+    }
+
+    /// Waits until the first contact's exchange is over. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// The reason to decline with.
+    pub(crate) fn await_first_link(self: &Arc<Self>) -> Result<(), DeclineReason> {
+        self.wait_llc(|llc| llc.first_contact.take())
+            .unwrap_or(Err(DeclineReason::NOACTLINK))
+    }
+
+    /// Tells the peer the key of an RMB and waits for its consent. May sleep.
+    pub(super) fn confirm_rkey(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        rkey: Rkey,
+        addr: VirtAddr,
+    ) -> Result {
+        for _ in 0..RKEY_TRIES {
+            self.llc.lock().confirmed = None;
+            let started = self.exchange(link, |flow, now| {
+                flow.confirm_rkey(Rtoken { rkey, addr }, now).ok()
+            })?;
+            if started {
+                match self.wait_llc(|llc| llc.confirmed.take()) {
+                    Some(RkeyAnswer::Positive) => return Ok(()),
+                    Some(RkeyAnswer::Retry) => {}
+                    _ => return Err(ENOLINK),
+                }
+            }
+            fsleep(Delta::from_millis(20));
+        }
+        Err(EBUSY)
+    }
+
+    /// Withdraws the key of an RMB and waits until the peer knows. May sleep.
+    pub(super) fn delete_rkey(self: &Arc<Self>, link: &Arc<Link>, rkey: Rkey) -> Result {
+        for _ in 0..RKEY_TRIES {
+            self.llc.lock().deleted = false;
+            let mut buf = [0u8; RECEIVE_BYTES_SMALL];
+            let len = {
+                let mut llc = self.llc.lock();
+                let flow = llc.flow.as_mut().ok_or(ENOLINK)?;
+                match flow.delete_rkeys(&[rkey], now_ms()) {
+                    Ok(message) => message.emit(&mut buf).map_err(|_| EINVAL)?,
+                    Err(_) => 0,
+                }
+            };
+            if len > 0 {
+                self.post(link, buf.get(..len).unwrap_or(&[]))?;
+                return match self.wait_llc(|llc| llc.deleted.then_some(())) {
+                    Some(()) => Ok(()),
+                    None => Err(ENOLINK),
+                };
+            }
+            fsleep(Delta::from_millis(20));
+        }
+        Err(EBUSY)
+    }
+
+    /// Starts an exchange unless another one is under way; says whether it did.
+    fn exchange(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        start: impl FnOnce(&mut LinkFlow, u64) -> Option<Message<'static>>,
+    ) -> Result<bool> {
+        let message = {
+            let mut llc = self.llc.lock();
+            let flow = llc.flow.as_mut().ok_or(ENOLINK)?;
+            start(flow, now_ms())
+        };
+        match message {
+            Some(message) => self.send_llc(link, &message).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Says good-bye before the link is closed. May sleep.
+    pub(super) fn tell_peer_of_end(self: &Arc<Self>, link: &Arc<Link>) {
+        let message = {
+            let mut llc = self.llc.lock();
+            let Some(flow) = llc.flow.as_mut() else {
+                return;
+            };
+            flow.end_group(DeleteLinkReason::INACTIVITY, true)
+        };
+        if self.send_llc(link, &message).is_ok() {
+            link.wait_sent();
+        }
+    }
+
+    /// Does what time demands on the link: probes it when it was silent for long.
+    pub(super) fn probe(self: &Arc<Self>, now: u64) {
+        let Some(link) = self.link() else {
+            return;
+        };
+        let step = {
+            let mut llc = self.llc.lock();
+            let Some(flow) = llc.flow.as_mut() else {
+                return;
+            };
+            flow.on_traffic(link.heard_at());
+            let step = flow.poll(now);
+            if let Some(event) = step.event {
+                llc.note(event);
+            }
+            step
+        };
+        self.perform(&link, &step);
+    }
+
+    /// Sleeps until `done` finds its outcome, doing meanwhile what time demands. `None` when the
+    /// group ends.
+    fn wait_llc<R>(self: &Arc<Self>, mut done: impl FnMut(&mut Llc) -> Option<R>) -> Option<R> {
+        loop {
+            {
+                let mut llc = self.llc.lock();
+                if let Some(outcome) = done(&mut llc) {
+                    return Some(outcome);
+                }
+                if self.is_ending() {
+                    return None;
+                }
+                let now = now_ms();
+                let deadline = llc.flow.as_ref().and_then(LinkFlow::deadline);
+                let left = deadline.map_or(1_000, |at| at.saturating_sub(now));
+                if left > 0 {
+                    // CAST: at most ten seconds.
+                    let jiffies = msecs_to_jiffies(core::cmp::min(left, 1_000) as u32);
+                    let _ = self
+                        .llc_news
+                        .wait_interruptible_timeout(&mut llc, jiffies);
+                    continue;
+                }
+            }
+            self.probe(now_ms());
+        }
+    }
+
+    /// Takes a message out of the inbox and acts on it; false when there was none.
+    fn handle_next(self: &Arc<Self>, link: &Arc<Link>) -> bool {
+        let mut buf = KVec::new();
+        let event = {
+            let mut guard = self.llc.lock();
+            let llc = &mut *guard;
+            let Some(len) = self.inbox.lock().take(&mut llc.scratch) else {
+                return false;
+            };
+            let frame = llc.scratch.get(..len).unwrap_or(&[]);
+            let message = match Message::parse(frame) {
+                Ok(message) => message,
+                Err(error) => {
+                    pr_warn_ratelimited!(
+                        "Link group {:08x}: a link message is ignored: {}.\n",
+                        self.id,
+                        error.describe()
+                    );
+                    return true;
+                }
+            };
+            let Some(flow) = llc.flow.as_mut() else {
+                return true;
+            };
+            let step = match flow.handle(&message, &mut llc.peer_rmbs, now_ms()) {
+                Ok(step) => step,
+                Err(violation) => {
+                    pr_warn_ratelimited!(
+                        "Link group {:08x} ends because {}.\n",
+                        self.id,
+                        violation.describe()
+                    );
+                    drop(guard);
+                    self.end(Ending::Violation);
+                    return true;
+                }
+            };
+            if let Some(answer) = &step.send {
+                // The answer may point into the frame, so it is written out under the lock.
+                if buf.resize(RECEIVE_BYTES, 0, GFP_KERNEL).is_err() {
+                    return true;
+                }
+                let len = answer.emit(&mut buf).unwrap_or(0);
+                buf.truncate(len);
+            }
+            let event = step.event;
+            if let Some(event) = event {
+                llc.note(event);
+            }
+            event
+        };
+        if !buf.is_empty() {
+            let _ = self.post(link, &buf);
+        }
+        self.llc_news.notify_all();
+        if let Some(event) = event {
+            self.act_on(event);
+        }
+        true
+    }
+
+    /// Sends and acts on what the passing of time led to.
+    fn perform(self: &Arc<Self>, link: &Arc<Link>, step: &Step<'_>) {
+        if let Some(message) = &step.send {
+            let _ = self.send_llc(link, message);
+        }
+        self.llc_news.notify_all();
+        if let Some(event) = step.event {
+            self.act_on(event);
+        }
+    }
+
+    fn act_on(self: &Arc<Self>, event: Event) {
+        match event {
+            Event::LinkDown(_) => {
+                pr_info_ratelimited!("Link group {:08x}: the peer is silent.\n", self.id);
+                self.end(Ending::LinkFailed);
+            }
+            Event::GroupEnds(_) => self.end(Ending::Peer),
+            Event::Ready
+            | Event::Failed(_)
+            | Event::RkeyConfirmed { .. }
+            | Event::RkeysDeleted { .. } => {}
+        }
+    }
+
+    fn send_llc(&self, link: &Arc<Link>, message: &Message<'_>) -> Result {
+        let mut buf = [0u8; RECEIVE_BYTES_SMALL];
+        let len = message.emit(&mut buf).map_err(|_| EINVAL)?;
+        self.post(link, buf.get(..len).unwrap_or(&[]))
+    }
+
+    /// Posts the bytes of a message, waiting for a slot if it must. May sleep.
+    fn post(&self, link: &Arc<Link>, bytes: &[u8]) -> Result {
+        for _ in 0..SEND_TRIES {
+            match link.post_llc(bytes) {
+                Err(error) if error == ENOBUFS => fsleep(Delta::from_millis(1)),
+                Ok(()) => {
+                    self.net().stats.llc_sent.inc();
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(ENOBUFS)
+    }
+}
+
+/// Room for a message that this side makes up itself: at most an ADD LINK of version 2 without
+/// keys, or a DELETE RKEY of one.
+const RECEIVE_BYTES_SMALL: usize = 128;
+
+impl WorkItem<0> for LinkGroup {
+    type Pointer = Arc<LinkGroup>;
+
+    fn run(this: Arc<LinkGroup>) {
+        let Some(link) = this.link() else {
+            return;
+        };
+        while this.handle_next(&link) {}
+    }
+}
+
+/// Number of the first link of a group.
+pub(super) const FIRST_LINK: LinkId = LinkId(1);

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `connect()`: the TCP connection first, then the handshake in a work item.
+
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    workqueue::{
+        impl_has_work,
+        new_work,
+        Work,
+        WorkItem, //
+    },
+};
+use smc_kapi::{
+    net::{
+        Sock,
+        SockAddr,
+        SockRef,
+        TcpSocket,
+        TcpState, //
+    },
+    new_spinlock_bh,
+    sync::SpinLockBh,
+    work, //
+};
+use smc_proto::reason::DeclineReason;
+
+use super::{
+    buffer_size,
+    wait::wait_until,
+    Phase,
+    SmcSocket, //
+};
+use crate::smc::{
+    global::{
+        self,
+        Global, //
+    },
+    handshake::{
+        client,
+        End,
+        Fallback,
+        Handshake, //
+    },
+    stats::Side, //
+};
+
+/// A `connect()` that has not ended.
+#[pin_data]
+pub(crate) struct Connecting {
+    global: Arc<Global>,
+    socket: Arc<SmcSocket>,
+    sock: SockRef,
+    tcp: Arc<TcpSocket>,
+    /// Why SMC is not offered.
+    refusal: Option<DeclineReason>,
+    #[pin]
+    progress: SpinLockBh<Progress>,
+    #[pin]
+    work: Work<Connecting>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Connecting { self.work }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// The TCP connection is being established.
+    Tcp,
+    /// The handshake runs.
+    Handshake,
+    /// It failed; for a failed handshake with this errno, else TCP knows.
+    Failed(i32),
+    /// The socket has entered its next phase.
+    Done,
+}
+
+impl Connecting {
+    fn new(socket: &Arc<SmcSocket>, sock: &Sock, tcp: &Arc<TcpSocket>) -> Result<Arc<Self>> {
+        let global = global::get().ok_or(ENODEV)?;
+        Arc::pin_init(
+            try_pin_init!(Self {
+                global,
+                socket: socket.clone(),
+                sock: sock.hold(),
+                tcp: tcp.clone(),
+                refusal: socket.refusal(tcp),
+                progress <- new_spinlock_bh!(Progress::Tcp, "smc_connecting"),
+                work <- new_work!("smc_connecting_work"),
+            }? Error),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The state of the TCP connection changed. Any context.
+    pub(crate) fn kick(self: &Arc<Self>) {
+        let undecided = matches!(self.tcp.state(), TcpState::SynSent | TcpState::SynRecv);
+        if !undecided && *self.progress.lock() == Progress::Tcp {
+            work::queue::<_, 0>(&self.global.queue, self);
+        }
+    }
+
+    /// The TCP connection.
+    pub(crate) fn tcp(&self) -> &TcpSocket {
+        &self.tcp
+    }
+
+    /// Whether neither success nor failure is known.
+    pub(crate) fn is_under_way(&self) -> bool {
+        matches!(
+            *self.progress.lock(),
+            Progress::Tcp | Progress::Handshake
+        )
+    }
+
+    /// Makes the step that TCP's state allows. Process context.
+    fn advance(self: &Arc<Self>) {
+        let established = match self.tcp.state() {
+            TcpState::SynSent | TcpState::SynRecv => return,
+            TcpState::Established | TcpState::CloseWait => true,
+            _ => false,
+        };
+        {
+            let mut progress = self.progress.lock();
+            if *progress != Progress::Tcp {
+                return;
+            }
+            *progress = if established {
+                Progress::Handshake
+            } else {
+                Progress::Failed(0)
+            };
+        }
+        if !established {
+            self.tcp.mirror_error_to(&self.sock);
+            self.sock.wake_state();
+            return;
+        }
+        match self.handshake() {
+            End::Smc(conn) => {
+                conn.set_owner(self.sock.clone());
+                if self.enter(Phase::Smc(conn.clone())) {
+                    conn.report_error();
+                } else {
+                    conn.close();
+                }
+            }
+            End::Tcp(fallback) => {
+                self.socket.begin_fallback(&fallback, Side::Client);
+                self.enter(Phase::Fallback);
+            }
+            End::Broken(error) => {
+                self.tcp.abort_on_close();
+                *self.progress.lock() = Progress::Failed(-error.to_errno());
+                self.sock.set_err(-error.to_errno());
+            }
+        }
+        self.sock.wake_state();
+    }
+
+    fn handshake(&self) -> End {
+        if let Some(reason) = self.refusal {
+            return End::Tcp(Fallback::quiet(reason));
+        }
+        if !self.tcp.option_seen() {
+            return End::Tcp(Fallback::quiet(DeclineReason::PEERNOSMC));
+        }
+        client::run(&Handshake {
+            global: &self.global,
+            net: &self.socket.net,
+            tcp: &self.tcp,
+            send: buffer_size(self.sock.sndbuf()),
+            receive: buffer_size(self.sock.rcvbuf()),
+        })
+    }
+
+    /// Enters the phase that `connect()` led to, unless the socket was closed meanwhile.
+    fn enter(self: &Arc<Self>, next: Phase) -> bool {
+        *self.progress.lock() = Progress::Done;
+        self.socket
+            .change_phase(next, |phase| {
+                matches!(phase, Phase::Connecting(current) if Arc::ptr_eq(current, self))
+            })
+            .is_some()
+    }
+}
+
+impl WorkItem for Connecting {
+    type Pointer = Arc<Connecting>;
+
+    fn run(this: Arc<Connecting>) {
+        this.advance();
+    }
+}
+
+/// Carries out `connect()`.
+pub(super) fn connect(
+    socket: &Arc<SmcSocket>,
+    sock: &Sock,
+    addr: &SockAddr<'_>,
+    nonblock: bool,
+) -> Result {
+    let connecting = match socket.phase() {
+        Phase::Init => start(socket, sock, addr)?,
+        Phase::Connecting(connecting) if !connecting.is_under_way() => {
+            return finish(socket, sock, addr, &connecting)
+        }
+        Phase::Connecting(_) if nonblock => return Err(EALREADY),
+        Phase::Connecting(connecting) => connecting,
+        Phase::Fallback => return socket.tcp()?.connect(addr, nonblock),
+        Phase::Listening(_) | Phase::Smc(_) => return Err(EISCONN),
+        Phase::Closed => return Err(EBADF),
+    };
+    let mut timeout = sock.sndtimeo(nonblock);
+    wait_until(sock, &mut timeout, || !connecting.is_under_way())?;
+    if connecting.is_under_way() {
+        return Err(EINPROGRESS);
+    }
+    finish(socket, sock, addr, &connecting)
+}
+
+/// Starts the TCP connection.
+fn start(
+    socket: &Arc<SmcSocket>,
+    sock: &Sock,
+    addr: &SockAddr<'_>,
+) -> Result<Arc<Connecting>> {
+    let tcp = socket.tcp()?;
+    let connecting = Connecting::new(socket, sock, &tcp)?;
+    if connecting.refusal.is_none() {
+        tcp.offer_option()?;
+    }
+    let entered = socket.change_phase(Phase::Connecting(connecting.clone()), |phase| {
+        matches!(phase, Phase::Init)
+    });
+    if entered.is_none() {
+        return Err(EALREADY);
+    }
+    match tcp.connect(addr, true) {
+        Ok(()) => {}
+        Err(error) if error == EINPROGRESS => {}
+        Err(error) => {
+            leave(socket, &connecting);
+            return Err(error);
+        }
+    }
+    // The answer may have come before the phase was entered.
+    connecting.kick();
+    Ok(connecting)
+}
+
+/// Gives the outcome of a `connect()` that has ended.
+fn finish(
+    socket: &Arc<SmcSocket>,
+    sock: &Sock,
+    addr: &SockAddr<'_>,
+    connecting: &Arc<Connecting>,
+) -> Result {
+    let progress = *connecting.progress.lock();
+    match progress {
+        Progress::Done => {
+            // The TCP socket wants to be asked, too, before it counts as connected.
+            if let Ok(tcp) = socket.tcp() {
+                let _ = tcp.connect(addr, true);
+            }
+            Ok(())
+        }
+        Progress::Failed(errno) => {
+            leave(socket, connecting);
+            let pending = sock.take_err();
+            let tcp = connecting.tcp.connect(addr, true);
+            match (errno, pending, tcp) {
+                (0, _, Err(error)) => Err(error),
+                (_, Err(error), _) => Err(error),
+                _ => Err(ECONNABORTED),
+            }
+        }
+        Progress::Tcp | Progress::Handshake => Err(EALREADY),
+    }
+}
+
+/// Back to the beginning: the program may try again.
+fn leave(socket: &SmcSocket, connecting: &Arc<Connecting>) {
+    let left = socket.change_phase(Phase::Init, |phase| {
+        matches!(phase, Phase::Connecting(current) if Arc::ptr_eq(current, connecting))
+    });
+    drop(left);
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A connection that a listener took and whose client offered SMC: the wait for its Proposal.
+//!
+//! Waiting occupies no worker: bytes on the TCP connection, or a timer, queue the work item.
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    },
+    workqueue::{
+        impl_has_delayed_work,
+        new_delayed_work,
+        DelayedWork,
+        WorkItem, //
+    },
+};
+use smc_kapi::{
+    module::now_ms,
+    net::{
+        TcpEvents,
+        TcpSocket,
+        TcpState, //
+    },
+    work, //
+};
+use smc_proto::{
+    handshake::CLC_WAIT_MS,
+    reason::DeclineReason,
+    wire::clc::{
+        Header,
+        HEADER_LEN, //
+    },
+};
+
+use super::{
+    buffer_size,
+    listen::{
+        Listener,
+        Outcome, //
+    },
+};
+use crate::smc::handshake::{
+    server,
+    End,
+    Fallback,
+    Handshake, //
+};
+
+/// The server's side of one handshake: waits for the Proposal, then runs.
+#[pin_data]
+pub(crate) struct ServerHandshake {
+    listener: Arc<Listener>,
+    tcp: Arc<TcpSocket>,
+    deadline: u64,
+    /// The wait is over. An event may still queue the work item once more.
+    started: Atomic<bool>,
+    #[pin]
+    work: DelayedWork<ServerHandshake>,
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for ServerHandshake { self.work }
+}
+
+/// Tells a waiting handshake that bytes came.
+struct ProposalWatch(Arc<ServerHandshake>);
+
+impl TcpEvents for ProposalWatch {
+    fn data_ready(&self) {
+        self.0.kick();
+    }
+
+    fn state_change(&self) {
+        self.0.kick();
+    }
+
+    fn error_report(&self) {
+        self.0.kick();
+    }
+}
+
+/// What the head of the TCP stream says.
+enum Head {
+    /// Too little to tell.
+    Wait,
+    /// A handshake message begins.
+    Clc,
+    /// Bytes of a program, or the end of the stream.
+    Plain,
+}
+
+impl ServerHandshake {
+    /// Begins to wait for the Proposal on `tcp`.
+    pub(super) fn start(listener: &Arc<Listener>, tcp: Arc<TcpSocket>) -> Result {
+        let watched = tcp.clone();
+        let this = Arc::pin_init(
+            try_pin_init!(Self {
+                listener: listener.clone(),
+                tcp,
+                deadline: now_ms() + CLC_WAIT_MS,
+                started: Atomic::new(false),
+                work <- new_delayed_work!("smc_server_handshake"),
+            }? Error),
+            GFP_KERNEL,
+        )?;
+        // The timer keeps the handshake alive while it waits.
+        work::schedule::<_, 0>(&listener.global.queue, &this, CLC_WAIT_MS as u32);
+        let watch = Arc::new(ProposalWatch(this.clone()), GFP_KERNEL)?;
+        // Where somebody else owns the callbacks, the deadline ends the wait.
+        let _ = watched.install(watch);
+        // Bytes may have come before the watch was there.
+        this.kick();
+        Ok(())
+    }
+
+    fn kick(self: &Arc<Self>) {
+        work::reschedule::<_, 0>(&self.listener.global.queue, self, 0);
+    }
+
+    fn head(&self) -> Head {
+        let mut bytes = [0u8; HEADER_LEN];
+        match self.tcp.peek(&mut bytes) {
+            Ok(HEADER_LEN) => match Header::parse(&bytes) {
+                Ok(_) => Head::Clc,
+                Err(_) if has_eyecatcher(&bytes) => Head::Clc,
+                Err(_) => Head::Plain,
+            },
+            Ok(0) => Head::Plain,
+            Ok(n) if has_eyecatcher(bytes.get(..n).unwrap_or(&[])) => {
+                if self.tcp.state() == TcpState::Established {
+                    Head::Wait
+                } else {
+                    Head::Plain
+                }
+            }
+            Ok(_) => Head::Plain,
+            Err(error) if error == EAGAIN => Head::Wait,
+            Err(_) => Head::Plain,
+        }
+    }
+
+    fn advance(self: &Arc<Self>) {
+        if self.started.load(Relaxed) {
+            return;
+        }
+        let end = match self.head() {
+            Head::Clc => {
+                self.stop_waiting();
+                self.run_handshake()
+            }
+            Head::Wait if now_ms() < self.deadline => {
+                let left = self.deadline - now_ms();
+                work::schedule::<_, 0>(&self.listener.global.queue, self, left as u32);
+                return;
+            }
+            // A client that says nothing may wait for the server to speak first: its SYN-ACK lost
+            // the option on the way.
+            Head::Wait | Head::Plain => {
+                End::Tcp(Fallback::quiet(DeclineReason::PEERNOSMC))
+            }
+        };
+        self.stop_waiting();
+        self.finish(end);
+    }
+
+    fn stop_waiting(&self) {
+        self.started.store(true, Relaxed);
+        self.tcp.uninstall();
+    }
+
+    fn run_handshake(&self) -> End {
+        let listener = &self.listener;
+        server::run(&Handshake {
+            global: &listener.global,
+            net: &listener.net,
+            tcp: &self.tcp,
+            send: buffer_size(listener.sock.sndbuf()),
+            receive: buffer_size(listener.sock.rcvbuf()),
+        })
+    }
+
+    fn finish(self: &Arc<Self>, end: End) {
+        self.listener.handshake_over();
+        let outcome = match end {
+            End::Smc(conn) => Outcome::Smc(conn),
+            End::Tcp(fallback) => Outcome::Tcp(fallback),
+            End::Broken(_) => {
+                self.tcp.abort_on_close();
+                self.listener.kick();
+                return;
+            }
+        };
+        self.listener.add(self.tcp.clone(), outcome);
+        self.listener.kick();
+    }
+}
+
+impl WorkItem for ServerHandshake {
+    type Pointer = Arc<ServerHandshake>;
+
+    fn run(this: Arc<ServerHandshake>) {
+        this.advance();
+    }
+}
+
+/// Whether bytes are, or may become, the beginning of a handshake message.
+fn has_eyecatcher(bytes: &[u8]) -> bool {
+    const EYECATCHER: [u8; 4] = [0xe2, 0xd4, 0xc3, 0xd9];
+    bytes.iter().zip(EYECATCHER).all(|(byte, own)| *byte == own)
+}

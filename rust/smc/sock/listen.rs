@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `listen()` and `accept()`.
+//!
+//! A work item takes connections off the TCP listener. Plain TCP connections are ready at once; the
+//! others wait for the client's Proposal without occupying a worker, and run the handshake when it
+//! comes. `accept()` makes the program's socket only when a connection is ready.
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    },
+    workqueue::{
+        impl_has_work,
+        new_work,
+        Work,
+        WorkItem, //
+    },
+};
+use smc_kapi::{
+    net::{
+        NewSocket,
+        Sock,
+        SockRef,
+        TcpSocket,
+        TcpState, //
+    },
+    new_spinlock_bh,
+    sync::SpinLockBh,
+    work, //
+};
+use smc_proto::{
+    reason::DeclineReason,
+    wire::tcp_opt::OPTION, //
+};
+
+use super::{
+    incoming::ServerHandshake,
+    wait::wait_until,
+    Phase,
+    SmcSocket,
+    TcpWatch, //
+};
+use crate::smc::{
+    conn::Connection,
+    global::{
+        self,
+        Global, //
+    },
+    handshake::Fallback,
+    netns::NetState,
+    stats::Side, //
+};
+
+/// The most connections a listener keeps for `accept()`, whatever the backlog says.
+const MAX_BACKLOG: i32 = 4096;
+
+/// A listening socket.
+#[pin_data]
+pub(crate) struct Listener {
+    pub(super) global: Arc<Global>,
+    pub(super) net: Arc<NetState>,
+    pub(super) sock: SockRef,
+    tcp: Arc<TcpSocket>,
+    /// Why SMC is not offered to clients.
+    refusal: Option<DeclineReason>,
+    backlog: Atomic<i32>,
+    #[pin]
+    queue: SpinLockBh<Queue>,
+    #[pin]
+    work: Work<Listener>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Listener { self.work }
+}
+
+struct Queue {
+    ready: KVec<Ready>,
+    /// Handshakes under way.
+    pending: usize,
+    closed: bool,
+}
+
+/// A connection that `accept()` may return.
+struct Ready {
+    tcp: Arc<TcpSocket>,
+    outcome: Outcome,
+}
+
+/// How a connection is to be used.
+pub(super) enum Outcome {
+    Smc(Arc<Connection>),
+    Tcp(Fallback),
+}
+
+impl Listener {
+    fn new(socket: &SmcSocket, sock: &Sock, tcp: &Arc<TcpSocket>) -> Result<Arc<Self>> {
+        let global = global::get().ok_or(ENODEV)?;
+        Arc::pin_init(
+            try_pin_init!(Self {
+                global,
+                net: socket.net.clone(),
+                sock: sock.hold(),
+                tcp: tcp.clone(),
+                refusal: socket.refusal(tcp),
+                backlog: Atomic::new(0),
+                queue <- new_spinlock_bh!(Queue {
+                    ready: KVec::new(),
+                    pending: 0,
+                    closed: false,
+                }, "smc_listener"),
+                work <- new_work!("smc_listener_work"),
+            }? Error),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The TCP listener has connections, or room came free. Any context.
+    pub(crate) fn kick(self: &Arc<Self>) {
+        work::queue::<_, 0>(&self.global.queue, self);
+    }
+
+    /// Whether `accept()` would return a connection.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.queue.lock().ready.is_empty()
+    }
+
+    /// Whether the socket still listens: `shutdown()` ends that.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.tcp.state() == TcpState::Listen
+    }
+
+    fn set_backlog(&self, backlog: i32) {
+        self.backlog.store(backlog.clamp(1, MAX_BACKLOG), Relaxed);
+    }
+
+    fn has_room(&self) -> bool {
+        let queue = self.queue.lock();
+        let used = queue.ready.len() + queue.pending;
+        !queue.closed && used <= self.backlog.load(Relaxed) as usize
+    }
+
+    /// Takes connections off the TCP listener while there is room for them.
+    fn take_connections(self: &Arc<Self>) {
+        while self.has_room() {
+            let Ok(tcp) = self.tcp.accept_nonblock() else {
+                return;
+            };
+            let Ok(tcp) = Arc::new(tcp, GFP_KERNEL) else {
+                return;
+            };
+            if let Some(reason) = self.refusal {
+                self.add(tcp, Outcome::Tcp(Fallback::quiet(reason)));
+            } else if tcp.peer_offered_option(&OPTION) {
+                self.begin_handshake(tcp);
+            } else {
+                self.add(
+                    tcp,
+                    Outcome::Tcp(Fallback::quiet(DeclineReason::PEERNOSMC)),
+                );
+            }
+        }
+    }
+
+    fn begin_handshake(self: &Arc<Self>, tcp: Arc<TcpSocket>) {
+        self.queue.lock().pending += 1;
+        if ServerHandshake::start(self, tcp).is_err() {
+            self.handshake_over();
+        }
+    }
+
+    /// A handshake has ended.
+    pub(super) fn handshake_over(&self) {
+        let mut queue = self.queue.lock();
+        queue.pending = queue.pending.saturating_sub(1);
+    }
+
+    /// Hands a connection to `accept()`, or closes it when the listener is gone.
+    pub(super) fn add(&self, tcp: Arc<TcpSocket>, outcome: Outcome) {
+        let ready = Ready { tcp, outcome };
+        // Room is made outside of the spinlock.
+        let mut grown = KVec::new();
+        loop {
+            let needed = self.queue.lock().ready.len() + 1;
+            if grown.capacity() < needed && grown.reserve(needed, GFP_KERNEL).is_err() {
+                ready.discard();
+                return;
+            }
+            let mut queue = self.queue.lock();
+            if queue.closed {
+                drop(queue);
+                ready.discard();
+                return;
+            }
+            if queue.ready.len() + 1 > queue.ready.capacity() {
+                if queue.ready.len() + 1 > grown.capacity() {
+                    continue;
+                }
+                while let Some(entry) = queue.ready.pop() {
+                    let _ = grown.push_within_capacity(entry);
+                }
+                grown.reverse();
+                core::mem::swap(&mut queue.ready, &mut grown);
+            }
+            let _ = queue.ready.push_within_capacity(ready);
+            break;
+        }
+        self.sock.wake_readable();
+    }
+
+    fn pop(&self) -> Option<Ready> {
+        let mut queue = self.queue.lock();
+        if queue.ready.is_empty() {
+            return None;
+        }
+        queue.ready.remove(0).ok()
+    }
+
+    /// The listening socket is being closed. Process context.
+    pub(crate) fn close(self: &Arc<Self>) {
+        let ready = {
+            let mut queue = self.queue.lock();
+            queue.closed = true;
+            core::mem::take(&mut queue.ready)
+        };
+        for entry in ready {
+            entry.discard();
+        }
+        drop(work::cancel_sync::<_, 0>(self));
+    }
+}
+
+impl WorkItem for Listener {
+    type Pointer = Arc<Listener>;
+
+    fn run(this: Arc<Listener>) {
+        this.take_connections();
+    }
+}
+
+impl Ready {
+    /// Resets a connection that nobody will accept.
+    fn discard(self) {
+        self.tcp.abort_on_close();
+        if let Outcome::Smc(conn) = self.outcome {
+            conn.abort();
+            conn.close();
+        }
+    }
+}
+
+/// Carries out `listen()`.
+pub(super) fn listen(socket: &Arc<SmcSocket>, sock: &Sock, backlog: i32) -> Result {
+    match socket.phase() {
+        Phase::Init => {}
+        Phase::Listening(listener) => {
+            listener.tcp.listen(backlog)?;
+            listener.set_backlog(backlog);
+            return Ok(());
+        }
+        Phase::Closed => return Err(EBADF),
+        _ => return Err(EINVAL),
+    }
+    let tcp = socket.tcp()?;
+    let listener = Listener::new(socket, sock, &tcp)?;
+    listener.set_backlog(backlog);
+    if listener.refusal.is_none() {
+        tcp.answer_option()?;
+    }
+    let entered = socket.change_phase(Phase::Listening(listener), |phase| {
+        matches!(phase, Phase::Init)
+    });
+    if entered.is_none() {
+        return Err(EINVAL);
+    }
+    tcp.listen(backlog).inspect_err(|_| {
+        let left = socket.change_phase(Phase::Init, |phase| matches!(phase, Phase::Listening(_)));
+        drop(left);
+    })
+}
+
+/// Carries out `accept()`.
+pub(super) fn accept(
+    socket: &Arc<SmcSocket>,
+    sock: &Sock,
+    nonblock: bool,
+    new: NewSocket<'_, SmcSocket>,
+) -> Result {
+    let Phase::Listening(listener) = socket.phase() else {
+        return Err(EINVAL);
+    };
+    let mut timeout = sock.rcvtimeo(nonblock);
+    let ready = loop {
+        if let Some(ready) = listener.pop() {
+            break ready;
+        }
+        if listener.tcp.state() != TcpState::Listen {
+            return Err(EINVAL);
+        }
+        if timeout == 0 {
+            return Err(EAGAIN);
+        }
+        wait_until(sock, &mut timeout, || {
+            listener.is_ready() || listener.tcp.state() != TcpState::Listen
+        })?;
+    };
+    listener.kick();
+    install(&listener, ready, new)
+}
+
+/// Makes the program's socket for a connection.
+fn install(listener: &Listener, ready: Ready, new: NewSocket<'_, SmcSocket>) -> Result {
+    let Ready { tcp, outcome } = ready;
+    let phase = match &outcome {
+        Outcome::Smc(conn) => Phase::Smc(conn.clone()),
+        Outcome::Tcp(_) => Phase::Fallback,
+    };
+    let option = listener.net.use_option(listener.sock.net())?;
+    let made = SmcSocket::new(listener.net.clone(), option, tcp.clone(), phase).and_then(|child| {
+        let sock = new.install(child.clone())?;
+        Ok((child, sock))
+    });
+    let (child, sock) = match made {
+        Ok(made) => made,
+        Err(error) => {
+            Ready { tcp, outcome }.discard();
+            return Err(error);
+        }
+    };
+    sock.copy_options_from(&tcp);
+    sock.set_sndbuf(listener.sock.sndbuf());
+    sock.set_rcvbuf(listener.sock.rcvbuf());
+    tcp.share_wait_queue(&sock)?;
+    TcpWatch::install(&child, &sock, &tcp)?;
+    match outcome {
+        Outcome::Smc(conn) => {
+            conn.set_owner(sock.clone());
+            conn.report_error();
+        }
+        Outcome::Tcp(fallback) => child.begin_fallback(&fallback, Side::Server),
+    }
+    Ok(())
+}

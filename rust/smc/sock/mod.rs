@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! AF_SMC sockets.
+//!
+//! Every socket owns a TCP socket inside the kernel. Names, options and the SYN go through that one;
+//! it carries the handshake, and the data too where SMC-R cannot be had. The program's socket stays
+//! the same object all its life: after a fallback its calls are passed on, so that poll and epoll
+//! registrations made before stay valid. Both sockets share one wait queue.
+//!
+//! Each phase has a file: [`connect`], [`listen`], [`fallback`]; [`ops`] is the table of calls.
+
+pub(crate) mod connect;
+pub(crate) mod fallback;
+pub(crate) mod incoming;
+pub(crate) mod ioctl;
+pub(crate) mod listen;
+pub(crate) mod ops;
+pub(crate) mod options;
+pub(crate) mod poll;
+pub(crate) mod wait;
+
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        Mutex, //
+    },
+};
+use smc_kapi::{
+    net::{
+        OptionUse,
+        Sock,
+        SockRef,
+        TcpEvents,
+        TcpSocket, //
+    },
+    new_spinlock_bh,
+    sync::SpinLockBh, //
+};
+use smc_proto::{
+    ids::BufSize,
+    reason::DeclineReason, //
+};
+
+use crate::smc::{
+    conn::Connection,
+    netns::NetState,
+    stats::Side, //
+};
+use connect::Connecting;
+use fallback::LateFilter;
+use listen::Listener;
+
+/// A socket of the family.
+#[pin_data]
+pub(crate) struct SmcSocket {
+    pub(crate) net: Arc<NetState>,
+    #[pin]
+    phase: SpinLockBh<PhaseCell>,
+    /// One reader at a time.
+    #[pin]
+    pub(crate) reader: Mutex<()>,
+    /// One writer at a time.
+    #[pin]
+    pub(crate) writer: Mutex<()>,
+    /// What the fallback was decided for, and the peer's diagnosis; 0 while there is none.
+    reason: Atomic<u32>,
+    peer_reason: Atomic<u32>,
+    /// `TCP_CORK` is set.
+    corked: Atomic<bool>,
+    /// The reason not to offer SMC that a socket option gave before `connect()` or `listen()`.
+    no_smc: Atomic<u32>,
+    /// Handshake messages that may be at the head of the TCP stream after a fallback.
+    #[pin]
+    late: Mutex<LateFilter>,
+    late_possible: Atomic<bool>,
+    /// Keeps the TCP option alive in this namespace.
+    _option: OptionUse,
+}
+
+struct PhaseCell {
+    phase: Phase,
+    tcp: Option<Arc<TcpSocket>>,
+}
+
+/// What a socket is doing.
+#[derive(Clone)]
+pub(crate) enum Phase {
+    /// Neither connected nor listening.
+    Init,
+    /// `connect()` was called and has not ended, or failed and was not asked about.
+    Connecting(Arc<Connecting>),
+    /// `listen()` was called.
+    Listening(Arc<Listener>),
+    /// Connected over SMC-R.
+    Smc(Arc<Connection>),
+    /// On TCP, for good.
+    Fallback,
+    /// Released.
+    Closed,
+}
+
+impl SmcSocket {
+    /// A socket with its TCP socket. May sleep.
+    pub(crate) fn new(
+        net: Arc<NetState>,
+        option: OptionUse,
+        tcp: Arc<TcpSocket>,
+        phase: Phase,
+    ) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            try_pin_init!(Self {
+                net,
+                phase <- new_spinlock_bh!(
+                    PhaseCell { phase, tcp: Some(tcp) },
+                    "smc_socket_phase"
+                ),
+                reader <- new_mutex!((), "smc_socket_reader"),
+                writer <- new_mutex!((), "smc_socket_writer"),
+                reason: Atomic::new(0),
+                peer_reason: Atomic::new(0),
+                corked: Atomic::new(false),
+                no_smc: Atomic::new(0),
+                late <- new_mutex!(LateFilter::NONE, "smc_socket_late"),
+                late_possible: Atomic::new(false),
+                _option: option,
+            }? Error),
+            GFP_KERNEL,
+        )
+    }
+
+    /// A copy of the current phase. Any context.
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase.lock().phase.clone()
+    }
+
+    /// The TCP socket.
+    ///
+    /// # Errors
+    ///
+    /// `EBADF` after release.
+    pub(crate) fn tcp(&self) -> Result<Arc<TcpSocket>> {
+        self.phase.lock().tcp.clone().ok_or(EBADF)
+    }
+
+    /// Enters `next` if `from` allows it; gives the phase left behind. Any context.
+    pub(crate) fn change_phase(
+        &self,
+        next: Phase,
+        from: impl FnOnce(&Phase) -> bool,
+    ) -> Option<Phase> {
+        let mut cell = self.phase.lock();
+        if from(&cell.phase) {
+            Some(core::mem::replace(&mut cell.phase, next))
+        } else {
+            None
+        }
+    }
+
+    /// Ends the socket's life and gives what it held, to be dropped in process context.
+    fn close_phase(&self) -> (Phase, Option<Arc<TcpSocket>>) {
+        let mut cell = self.phase.lock();
+        (
+            core::mem::replace(&mut cell.phase, Phase::Closed),
+            cell.tcp.take(),
+        )
+    }
+
+    /// Notes why the socket is on TCP and counts it.
+    pub(crate) fn note_fallback(&self, side: Side, reason: DeclineReason, peer: DeclineReason) {
+        self.reason.store(reason.0, Relaxed);
+        self.peer_reason.store(peer.0, Relaxed);
+        self.net.stats.count_fallback(side, reason);
+    }
+
+    /// Why the socket is on TCP: our reason and the peer's diagnosis.
+    pub(crate) fn fallback_reason(&self) -> (DeclineReason, DeclineReason) {
+        (
+            DeclineReason(self.reason.load(Relaxed)),
+            DeclineReason(self.peer_reason.load(Relaxed)),
+        )
+    }
+
+    /// Why this socket does not offer SMC; `None` when it does.
+    fn refusal(&self, tcp: &TcpSocket) -> Option<DeclineReason> {
+        match self.no_smc.load(Relaxed) {
+            0 if tcp.has_signature() || tcp.has_fastopen() => Some(DeclineReason::OPTUNSUPP),
+            0 => None,
+            reason => Some(DeclineReason(reason)),
+        }
+    }
+}
+
+/// Buffer size for the connection of a socket: half of what the socket layer accounts for.
+pub(crate) fn buffer_size(socket_bytes: i32) -> BufSize {
+    // SMC-R peers on Linux accept up to 512 MiB, the RFC allows 512 KiB.
+    let bytes = u32::try_from(socket_bytes / 2).unwrap_or(0);
+    core::cmp::min(BufSize::from_bytes_ceil(bytes), BufSize::MAX_RFC)
+}
+
+/// Receives what happens on the TCP socket of a program's socket.
+pub(crate) struct TcpWatch {
+    socket: Arc<SmcSocket>,
+    sock: SockRef,
+}
+
+impl TcpWatch {
+    /// Begins to watch; [`SmcSocket`]'s release ends it.
+    pub(crate) fn install(socket: &Arc<SmcSocket>, sock: &Sock, tcp: &TcpSocket) -> Result {
+        let watch = Arc::new(
+            Self {
+                socket: socket.clone(),
+                sock: sock.hold(),
+            },
+            GFP_KERNEL,
+        )?;
+        tcp.install(watch)
+    }
+}
+
+impl TcpEvents for TcpWatch {
+    fn data_ready(&self) {
+        if let Phase::Listening(listener) = self.socket.phase() {
+            listener.kick();
+        }
+    }
+
+    fn state_change(&self) {
+        if let Phase::Connecting(connecting) = self.socket.phase() {
+            connecting.kick();
+        }
+    }
+
+    fn error_report(&self) {
+        match self.socket.phase() {
+            Phase::Connecting(connecting) => connecting.kick(),
+            Phase::Smc(conn) => conn.abort(),
+            Phase::Fallback => {
+                if let Ok(tcp) = self.socket.tcp() {
+                    tcp.mirror_error_to(&self.sock);
+                }
+            }
+            _ => {}
+        }
+    }
+}

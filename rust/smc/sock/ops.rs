@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The table of socket calls.
+
+use kernel::{
+    prelude::*,
+    seq_file::SeqFile,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    },
+};
+use smc_kapi::{
+    net::{
+        addr::{
+            AF_INET,
+            AF_INET6, //
+        },
+        family::FamilySlot,
+        msg::{
+            flags,
+            SpliceDest, //
+        },
+        sock::{
+            nonblocking,
+            shutdown, //
+            How,
+        },
+        Msg,
+        MsgDest,
+        Net,
+        NewSocket,
+        OptIn,
+        OptOut,
+        PernetRegistration,
+        PollMask,
+        PollRequest,
+        Sock,
+        SockAddr,
+        SockAddrStorage,
+        SocketOps,
+        TcpSocket, //
+    },
+};
+use smc_proto::reason::DeclineReason;
+
+use super::{
+    connect,
+    ioctl,
+    listen,
+    options,
+    poll,
+    wait::wait_until,
+    Phase,
+    SmcSocket,
+    TcpWatch, //
+};
+use crate::smc::{
+    conn::Connection,
+    netns::NetState,
+    stats::Side, //
+};
+
+/// Number of the address family.
+pub(crate) const AF_SMC: i32 = 43;
+/// `socket(AF_SMC, SOCK_STREAM, 0)`: over IPv4.
+const SMCPROTO_SMC: i32 = 0;
+/// `socket(AF_SMC, SOCK_STREAM, 1)`: over IPv6.
+const SMCPROTO_SMC6: i32 = 1;
+
+static SLOT: FamilySlot = FamilySlot::new();
+
+impl SocketOps for SmcSocket {
+    const FAMILY: i32 = AF_SMC;
+    const NAME: &'static CStr = c"SMC";
+
+    fn slot() -> &'static FamilySlot {
+        &SLOT
+    }
+
+    fn create(net: &Net, sock: &Sock, protocol: i32, _kern: bool) -> Result<Arc<Self>> {
+        let family = match protocol {
+            SMCPROTO_SMC => AF_INET,
+            SMCPROTO_SMC6 => AF_INET6,
+            _ => return Err(EPROTONOSUPPORT),
+        };
+        let state = PernetRegistration::<NetState>::get(net)?;
+        let option = state.use_option(net)?;
+        let tcp = Arc::new(TcpSocket::create(net, family)?, GFP_KERNEL)?;
+        tcp.share_wait_queue(sock)?;
+        let bytes = state.default_socket_buffer();
+        sock.set_sndbuf(bytes);
+        sock.set_rcvbuf(bytes);
+        let socket = SmcSocket::new(state, option, tcp.clone(), Phase::Init)?;
+        TcpWatch::install(&socket, sock, &tcp)?;
+        Ok(socket)
+    }
+
+    fn release(this: &Arc<Self>, sock: &Sock) {
+        let (phase, tcp) = this.close_phase();
+        if let Some(tcp) = &tcp {
+            tcp.uninstall();
+        }
+        match phase {
+            Phase::Smc(conn) => close_connection(sock, &conn),
+            Phase::Listening(listener) => listener.close(),
+            Phase::Connecting(connecting) => {
+                // A handshake under way ends when its TCP connection does.
+                let _ = connecting.tcp().shutdown(How::Both);
+            }
+            Phase::Init | Phase::Fallback | Phase::Closed => {}
+        }
+        drop(tcp);
+    }
+
+    fn bind(this: &Arc<Self>, sock: &Sock, addr: &SockAddr<'_>) -> Result {
+        this.on_tcp(sock, |tcp| tcp.bind(addr))
+    }
+
+    fn connect(this: &Arc<Self>, sock: &Sock, addr: &SockAddr<'_>, nonblock: bool) -> Result {
+        connect::connect(this, sock, addr, nonblock)
+    }
+
+    fn accept(this: &Arc<Self>, sock: &Sock, nonblock: bool, new: NewSocket<'_, Self>) -> Result {
+        listen::accept(this, sock, nonblock, new)
+    }
+
+    fn getname(this: &Arc<Self>, sock: &Sock, peer: bool) -> Result<SockAddrStorage> {
+        this.on_tcp(sock, |tcp| tcp.getname(peer))
+    }
+
+    fn poll(this: &Arc<Self>, sock: &Sock, request: &PollRequest<'_>) -> PollMask {
+        poll::poll(this, sock, request)
+    }
+
+    fn ioctl(this: &Arc<Self>, sock: &Sock, cmd: u32, arg: usize) -> Result<i32> {
+        ioctl::ioctl(this, sock, cmd, arg)
+    }
+
+    fn listen(this: &Arc<Self>, sock: &Sock, backlog: i32) -> Result {
+        listen::listen(this, sock, backlog)
+    }
+
+    fn shutdown(this: &Arc<Self>, sock: &Sock, how: How) -> Result {
+        match this.phase() {
+            Phase::Smc(conn) => {
+                sock.set_shutdown(sock.shutdown_mask() | how.mask());
+                if how.mask() & shutdown::SEND != 0 {
+                    conn.shutdown_write();
+                }
+                sock.wake_state();
+                Ok(())
+            }
+            _ => this.on_tcp(sock, |tcp| tcp.shutdown(how)),
+        }
+    }
+
+    fn setsockopt(
+        this: &Arc<Self>,
+        sock: &Sock,
+        level: i32,
+        name: i32,
+        value: &OptIn<'_>,
+    ) -> Result {
+        options::set(this, sock, level, name, value)
+    }
+
+    fn getsockopt(
+        this: &Arc<Self>,
+        sock: &Sock,
+        level: i32,
+        name: i32,
+        value: &OptOut<'_>,
+    ) -> Result {
+        options::get(this, sock, level, name, value)
+    }
+
+    fn sendmsg(this: &Arc<Self>, sock: &Sock, msg: &mut Msg<'_>, len: usize) -> Result<usize> {
+        match after_connect(this, sock, msg)? {
+            Phase::Smc(conn) => {
+                let corked = this.corked.load(Relaxed);
+                let _writer = this.writer.lock();
+                conn.send(sock, msg, len, corked)
+                    .inspect_err(|error| sock.signal_broken_pipe(*error, msg))
+            }
+            _ => this.on_tcp(sock, |tcp| tcp.sendmsg(msg, len)),
+        }
+    }
+
+    fn recvmsg(
+        this: &Arc<Self>,
+        sock: &Sock,
+        msg: &mut MsgDest<'_>,
+        len: usize,
+        how: u32,
+    ) -> Result<usize> {
+        match this.phase() {
+            Phase::Smc(conn) => {
+                msg.clear_addr();
+                let _reader = this.reader.lock();
+                conn.recv(sock, msg, len, how)
+            }
+            Phase::Connecting(connecting) if connecting.is_under_way() => Err(ENOTCONN),
+            _ => {
+                wait_for_data(this, sock, how)?;
+                this.on_tcp(sock, |tcp| tcp.recvmsg(msg, len, how))
+            }
+        }
+    }
+
+    fn splice_read(this: &Arc<Self>, sock: &Sock, dest: SpliceDest<'_>) -> Result<usize> {
+        match this.phase() {
+            Phase::Fallback => {
+                wait_for_data(this, sock, 0)?;
+                this.on_tcp(sock, |tcp| tcp.splice_read(dest))
+            }
+            _ => dest.copy_from_recvmsg(),
+        }
+    }
+
+    fn splice_eof(this: &Arc<Self>, _sock: &Sock) {
+        match this.phase() {
+            Phase::Smc(conn) => conn.set_corked(this.corked.load(Relaxed)),
+            _ => {
+                if let Ok(tcp) = this.tcp() {
+                    tcp.splice_eof();
+                }
+            }
+        }
+    }
+
+    fn peek_len(this: &Arc<Self>, _sock: &Sock) -> Result<usize> {
+        match this.phase() {
+            Phase::Smc(conn) => Ok(conn.with(|conn| conn.readable()).unwrap_or(0) as usize),
+            _ => Ok(this.tcp()?.readable_len()),
+        }
+    }
+
+    fn show_fdinfo(this: &Arc<Self>, _sock: &Sock, out: &SeqFile) {
+        let (reason, peer) = this.fallback_reason();
+        match this.phase() {
+            Phase::Smc(conn) => {
+                kernel::seq_print!(out, "smc-mode:\tSMCR\n");
+                kernel::seq_print!(out, "smc-link-group:\t{:08x}\n", conn.group().id);
+            }
+            Phase::Fallback => {
+                kernel::seq_print!(out, "smc-mode:\tTCP\n");
+                kernel::seq_print!(
+                    out,
+                    "smc-fallback:\t{:#010x} {}\n",
+                    reason.0,
+                    reason.describe()
+                );
+                kernel::seq_print!(out, "smc-peer-diagnosis:\t{:#010x}\n", peer.0);
+            }
+            _ => kernel::seq_print!(out, "smc-mode:\tnone\n"),
+        }
+    }
+}
+
+/// Closes the connection of a socket; with `SO_LINGER`, after its data has arrived.
+fn close_connection(sock: &Sock, conn: &Arc<Connection>) {
+    match sock.linger() {
+        Some(0) => conn.abort(),
+        Some(jiffies) => {
+            let mut timeout = kernel::ffi::c_long::try_from(jiffies).unwrap_or(0);
+            // A signal ends the wait, not the close.
+            let _ = wait_until(sock, &mut timeout, || {
+                conn.with(|conn| conn.tx().all_acked()).unwrap_or(true)
+            });
+        }
+        None => {}
+    }
+    conn.close();
+}
+
+/// The phase for `send()`: waits for a `connect()` under way, and lets `MSG_FASTOPEN` connect.
+fn after_connect(this: &Arc<SmcSocket>, sock: &Sock, msg: &Msg<'_>) -> Result<Phase> {
+    let phase = this.phase();
+    match &phase {
+        Phase::Connecting(connecting) => {
+            let mut timeout = sock.sndtimeo(msg.nonblock());
+            wait_until(sock, &mut timeout, || !connecting.is_under_way())?;
+            if connecting.is_under_way() {
+                return Err(EAGAIN);
+            }
+            Ok(this.phase())
+        }
+        Phase::Init if msg.flags() & flags::FASTOPEN != 0 => {
+            let entered = this.change_phase(Phase::Fallback, |phase| matches!(phase, Phase::Init));
+            if entered.is_some() {
+                this.note_fallback(Side::Client, DeclineReason::OPTUNSUPP, DeclineReason(0));
+            }
+            Ok(Phase::Fallback)
+        }
+        _ => Ok(phase),
+    }
+}
+
+/// Waits until the head of the TCP stream is the program's data and not a late handshake message.
+fn wait_for_data(this: &Arc<SmcSocket>, sock: &Sock, how: u32) -> Result {
+    if !this.has_late_filter() {
+        return Ok(());
+    }
+    let tcp = this.tcp()?;
+    let mut timeout = sock.rcvtimeo(nonblocking(how));
+    wait_until(sock, &mut timeout, || this.clear_late(&tcp))?;
+    if this.clear_late(&tcp) {
+        Ok(())
+    } else {
+        Err(EAGAIN)
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Socket options: applied to the TCP socket, and to the program's socket where it has a say.
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    },
+};
+use smc_kapi::net::{
+    sock::Flag,
+    sockopt::{
+        SOL_SOCKET,
+        SOL_TCP, //
+    },
+    OptIn,
+    OptOut,
+    Sock, //
+};
+use smc_proto::reason::DeclineReason;
+
+use super::{
+    Phase,
+    SmcSocket, //
+};
+
+/// Options of this family; there are none yet.
+const SOL_SMC: i32 = 286;
+
+const SO_OOBINLINE: i32 = 10;
+const TCP_NODELAY: i32 = 1;
+const TCP_CORK: i32 = 3;
+const TCP_FASTOPEN: i32 = 23;
+const TCP_FASTOPEN_CONNECT: i32 = 30;
+const TCP_ULP: i32 = 31;
+const TCP_FASTOPEN_KEY: i32 = 33;
+const TCP_FASTOPEN_NO_COOKIE: i32 = 34;
+
+/// `setsockopt()`.
+pub(super) fn set(
+    socket: &Arc<SmcSocket>,
+    sock: &Sock,
+    level: i32,
+    name: i32,
+    value: &OptIn<'_>,
+) -> Result {
+    match level {
+        SOL_SMC => Err(ENOPROTOOPT),
+        SOL_SOCKET => {
+            sock.set_socket_option(name, value)?;
+            // The TCP socket needs the same timers, marks and buffers; what it refuses, such as an
+            // option that only sockets of user space have, does not matter to it.
+            let _ = socket.tcp()?.setsockopt(level, name, value);
+            if name == SO_OOBINLINE {
+                if let Phase::Smc(conn) = socket.phase() {
+                    let inline = sock.flag(Flag::UrgInline);
+                    conn.update(|conn| conn.set_oob_inline(inline));
+                }
+            }
+            Ok(())
+        }
+        SOL_TCP => set_tcp(socket, sock, name, value),
+        _ => socket.on_tcp(sock, |tcp| tcp.setsockopt(level, name, value)),
+    }
+}
+
+fn set_tcp(socket: &Arc<SmcSocket>, sock: &Sock, name: i32, value: &OptIn<'_>) -> Result {
+    let phase = socket.phase();
+    match name {
+        TCP_ULP if !matches!(phase, Phase::Fallback) => return Err(EOPNOTSUPP),
+        TCP_FASTOPEN | TCP_FASTOPEN_CONNECT | TCP_FASTOPEN_KEY | TCP_FASTOPEN_NO_COOKIE => {
+            if !matches!(phase, Phase::Init | Phase::Fallback) {
+                return Err(EINVAL);
+            }
+        }
+        _ => {}
+    }
+    socket.on_tcp(sock, |tcp| tcp.setsockopt(SOL_TCP, name, value))?;
+    match name {
+        TCP_FASTOPEN | TCP_FASTOPEN_CONNECT | TCP_FASTOPEN_KEY | TCP_FASTOPEN_NO_COOKIE => {
+            // Data in the SYN would go to a TCP peer before the handshake.
+            socket.no_smc.store(DeclineReason::OPTUNSUPP.0, Relaxed);
+        }
+        TCP_CORK => {
+            let corked = value.read_i32()? != 0;
+            socket.corked.store(corked, Relaxed);
+            if let Phase::Smc(conn) = phase {
+                conn.set_corked(corked);
+            }
+        }
+        TCP_NODELAY => {
+            if let Phase::Smc(conn) = phase {
+                conn.push();
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// `getsockopt()`.
+pub(super) fn get(
+    socket: &Arc<SmcSocket>,
+    sock: &Sock,
+    level: i32,
+    name: i32,
+    value: &OptOut<'_>,
+) -> Result {
+    match level {
+        SOL_SMC => Err(ENOPROTOOPT),
+        _ => socket.on_tcp(sock, |tcp| tcp.getsockopt(level, name, value)),
+    }
+}

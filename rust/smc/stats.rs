@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counters of one network namespace, and the table of fallback reasons.
+//!
+//! Counters are relaxed atomics: they order nothing and may be read at any time, from any context.
+
+use kernel::{
+    prelude::*,
+    seq_file::SeqFile,
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
+};
+use smc_kapi::{
+    new_spinlock_bh,
+    sync::SpinLockBh, //
+};
+use smc_proto::reason::DeclineReason;
+
+/// A count that only grows.
+pub(crate) struct Counter(Atomic<u64>);
+
+impl Counter {
+    const fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    pub(crate) fn add(&self, n: u64) {
+        let _ = self.0.fetch_add(n, Relaxed);
+    }
+
+    pub(crate) fn inc(&self) {
+        self.add(1);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// A level that rises and falls.
+pub(crate) struct Gauge(Atomic<i64>);
+
+impl Gauge {
+    const fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    pub(crate) fn add(&self, n: i64) {
+        let _ = self.0.fetch_add(n, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> i64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Which side of the connection fell back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The side that called `connect()`.
+    Client,
+    /// The side that called `accept()`.
+    Server,
+}
+
+impl Side {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Side::Client => "client",
+            Side::Server => "server",
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct FallbackCount {
+    side: Side,
+    reason: DeclineReason,
+    count: u64,
+}
+
+/// Distinct (side, reason) pairs that are told apart; later ones count in the total only.
+const FALLBACK_REASONS: usize = 72;
+
+/// Counters of one network namespace.
+#[pin_data]
+pub(crate) struct Stats {
+    /// Connections that run over SMC-R now.
+    pub(crate) active: Gauge,
+    /// Connections that ever came to run over SMC-R.
+    pub(crate) smcr: Counter,
+    /// Connections that stayed on TCP.
+    pub(crate) fallback: Counter,
+    /// Handshakes that ended with neither SMC-R nor TCP.
+    pub(crate) handshake_errors: Counter,
+    /// CDC messages posted.
+    pub(crate) cdc_sent: Counter,
+    /// CDC messages that named a live connection.
+    pub(crate) cdc_received: Counter,
+    /// CDC messages that broke the protocol; each one ended its connection.
+    pub(crate) cdc_violations: Counter,
+    /// CDC messages that only moved the consumer cursor.
+    pub(crate) window_updates: Counter,
+    /// RDMA writes posted.
+    pub(crate) rdma_writes: Counter,
+    /// Payload bytes in these writes.
+    pub(crate) rdma_write_bytes: Counter,
+    /// LLC messages posted.
+    pub(crate) llc_sent: Counter,
+    /// LLC messages received.
+    pub(crate) llc_received: Counter,
+    /// Link groups set up.
+    pub(crate) first_contacts: Counter,
+    /// Times a connection found no free send slot on its link.
+    pub(crate) slot_waits: Counter,
+    /// Buffer memory held: send rings, RMBs and link buffers, bytes.
+    pub(crate) memory: Gauge,
+    #[pin]
+    fallbacks: SpinLockBh<KVec<FallbackCount>>,
+}
+
+impl Stats {
+    pub(crate) fn new() -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            active: Gauge::new(),
+            smcr: Counter::new(),
+            fallback: Counter::new(),
+            handshake_errors: Counter::new(),
+            cdc_sent: Counter::new(),
+            cdc_received: Counter::new(),
+            cdc_violations: Counter::new(),
+            window_updates: Counter::new(),
+            rdma_writes: Counter::new(),
+            rdma_write_bytes: Counter::new(),
+            llc_sent: Counter::new(),
+            llc_received: Counter::new(),
+            first_contacts: Counter::new(),
+            slot_waits: Counter::new(),
+            memory: Gauge::new(),
+            fallbacks <- new_spinlock_bh!(
+                KVec::with_capacity(FALLBACK_REASONS, GFP_KERNEL)?,
+                "smc_fallback_reasons"
+            ),
+        }? Error)
+    }
+
+    /// Counts one connection that stays on TCP.
+    pub(crate) fn count_fallback(&self, side: Side, reason: DeclineReason) {
+        self.fallback.inc();
+        let mut table = self.fallbacks.lock();
+        if let Some(entry) = table
+            .iter_mut()
+            .find(|e| e.side == side && e.reason == reason)
+        {
+            entry.count = entry.count.saturating_add(1);
+            return;
+        }
+        // The capacity was taken at creation: a full table drops the new reason.
+        let _ = table.push_within_capacity(FallbackCount {
+            side,
+            reason,
+            count: 1,
+        });
+    }
+
+    /// Writes all counters, one `key value` a line.
+    pub(crate) fn show(&self, m: &SeqFile) {
+        kernel::seq_print!(m, "connections_active {}\n", self.active.get());
+        let counters: [(&str, &Counter); 12] = [
+            ("connections_smcr", &self.smcr),
+            ("handshake_errors", &self.handshake_errors),
+            ("cdc_sent", &self.cdc_sent),
+            ("cdc_received", &self.cdc_received),
+            ("cdc_violations", &self.cdc_violations),
+            ("window_updates", &self.window_updates),
+            ("rdma_writes", &self.rdma_writes),
+            ("rdma_write_bytes", &self.rdma_write_bytes),
+            ("llc_sent", &self.llc_sent),
+            ("llc_received", &self.llc_received),
+            ("first_contacts", &self.first_contacts),
+            ("slot_waits", &self.slot_waits),
+        ];
+        for (name, counter) in counters {
+            kernel::seq_print!(m, "{} {}\n", name, counter.get());
+        }
+        kernel::seq_print!(m, "memory_bytes {}\n", self.memory.get());
+        kernel::seq_print!(m, "fallback_total {}\n", self.fallback.get());
+        let mut index = 0;
+        // The entry is copied out so that no lock is held while the page is written.
+        while let Some(entry) = self.fallback_entry(index) {
+            kernel::seq_print!(
+                m,
+                "fallback {:#010x} {} {} # {}\n",
+                entry.reason.0,
+                entry.side.name(),
+                entry.count,
+                entry.reason.describe(),
+            );
+            index += 1;
+        }
+    }
+
+    fn fallback_entry(&self, index: usize) -> Option<FallbackCount> {
+        self.fallbacks.lock().get(index).copied()
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The `AF_SMC` socket family as a kernel module.
+//!
+//! This file is the root of the crate: it registers everything with the kernel, in an order that
+//! the fields of [`SmcRs`] undo from top to bottom.
+
+#![deny(unsafe_code)]
+
+mod smc;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use smc_kapi::{
+    global::Installed,
+    net::{
+        FamilyRegistration,
+        PernetRegistration, //
+    },
+    params,
+    proc_files::NetFileRegistration,
+    rdma::ClientRegistration, //
+};
+
+use smc_proto::ids::Eid;
+
+use smc::{
+    device::DeviceWatcher,
+    global::{
+        self,
+        Global, //
+    },
+    lgr::Ending,
+    netlink::UeidFamily,
+    netns::NetState,
+    proc::StatusFile,
+    sock::SmcSocket, //
+};
+
+module! {
+    type: SmcRs,
+    name: "smc_rs",
+    authors: ["smc_rs developers"],
+    description: "AF_SMC socket family: SMC-R over RoCE for unmodified TCP programs",
+    license: "GPL",
+    alias: ["net-pf-43"],
+    params: {
+        v1_over_rocev2: u8 {
+            default: 0,
+            description: "For tests only: lets version 1 use a RoCEv2 GID (0 or 1)",
+        },
+    },
+}
+
+/// The registrations. Dropped in the order of the fields: first whatever lets new work in, then the
+/// link groups, then what they use.
+#[pin_data]
+struct SmcRs {
+    #[pin]
+    family: FamilyRegistration<SmcSocket>,
+    #[pin]
+    ueids: UeidFamily,
+    #[pin]
+    files: NetFileRegistration<StatusFile>,
+    groups: GroupsEnd,
+    #[pin]
+    devices: ClientRegistration<DeviceWatcher>,
+    #[pin]
+    namespaces: PernetRegistration<NetState>,
+    installed: Installed<Global>,
+    global: Arc<Global>,
+}
+
+impl kernel::InPlaceModule for SmcRs {
+    fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            global: new_global()?,
+            installed: global::install(global)?,
+            groups: GroupsEnd(global.clone()),
+            namespaces <- PernetRegistration::new(),
+            devices <- ClientRegistration::<DeviceWatcher>::new(),
+            files <- NetFileRegistration::<StatusFile>::new(),
+            ueids <- UeidFamily::new(module),
+            family <- FamilyRegistration::new(module),
+        }? Error)
+    }
+}
+
+fn new_global() -> Result<Arc<Global>> {
+    let global = Global::new(module_parameters::v1_over_rocev2.value() != 0)?;
+    set_ueids(&global);
+    Ok(global)
+}
+
+/// Ends all link groups when the module goes.
+struct GroupsEnd(Arc<Global>);
+
+impl Drop for GroupsEnd {
+    fn drop(&mut self) {
+        self.0.groups.end_matching_now(Ending::ModuleExit, |_| true);
+    }
+}
+
+/// Enters the enterprise IDs of the module parameter.
+fn set_ueids(global: &Global) {
+    for text in params::text().to_bytes().split(|byte| *byte == b',') {
+        if text.is_empty() {
+            continue;
+        }
+        match Eid::parse(text) {
+            Ok(eid) => {
+                if global.ueids.add(eid).is_err() {
+                    pr_warn!("An enterprise ID is left out: it is there twice, or there are more than four.\n");
+                }
+            }
+            Err(error) => pr_warn!("Module parameter ueid: {}\n", error.describe()),
+        }
+    }
+}
