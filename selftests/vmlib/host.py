@@ -40,14 +40,18 @@ def build(module):
         raise Failure("The build failed, see above; nothing was run.")
 
 
-def kernel(kind, module, where):
-    """Returns (image, initramfs, release) of the wanted kernel, as seen in the root."""
-    if module == "smc" and kind != "reference":
-        raise Failure("The stock kernel has no smc module: use --kernel reference with it.")
+def check_kernel(kind, module):
+    """Refuses what cannot be run."""
     if kind == "reference":
         raise Failure("There is no reference kernel yet: only --kernel stock can be used.")
+    if module == "smc":
+        raise Failure("The stock kernel has no smc module: only --module smc_rs or none can be used.")
+
+
+def kernel(where):
+    """Returns (image, initramfs) of the packaged kernel, as seen in the root."""
     initramfs = "/kernel/home/" + os.path.basename(where["initramfs"])
-    return f"/kernel/pkg/lib/modules/{where['release']}/vmlinuz", initramfs, where["release"]
+    return f"/kernel/pkg/lib/modules/{where['release']}/vmlinuz", initramfs
 
 
 def accelerator(where, image):

@@ -71,9 +71,10 @@ def run(doc):
 
 def run_in(folder, options):
     """Starts the machines, serves them, and judges how it went."""
+    host.check_kernel(options.kernel, options.module)
     host.build(options.module)
     where = host.paths()
-    image, initramfs, _ = host.kernel(options.kernel, options.module, where)
+    image, initramfs = host.kernel(where)
     accelerator = host.accelerator(where, image)
     interactive = sys.stdin.isatty() and sys.stdout.isatty() and options.topology == "pair"
     deadline = time.monotonic() + options.timeout
