@@ -67,7 +67,10 @@ struct Failure {
 
 /// The process's entry point, called by the C library.
 #[cfg_attr(not(test), export_name = "main")]
-#[cfg_attr(test, expect(dead_code, reason = "the test harness has its own entry point"))]
+#[cfg_attr(
+    test,
+    expect(dead_code, reason = "the test harness has its own entry point")
+)]
 extern "C" fn start() -> i32 {
     let options = match Options::try_parse() {
         Ok(options) => options,
