@@ -6,10 +6,10 @@
 mod seeded;
 
 use seeded::Random;
-use smc_proto::conn::{Conn, ConnParams, Events, SendError, Violation};
+use smc_proto::conn::{Conn, ConnParams, Events, SendError};
 use smc_proto::ids::AlertToken;
 use smc_proto::state::ConnState;
-use smc_proto::wire::cdc::{CdcMessage, ConnFlags, ProdFlags, RawCursor};
+use smc_proto::wire::cdc::{CdcMessage, ProdFlags};
 use std::collections::VecDeque;
 
 /// What travels on the queue pair.
@@ -258,7 +258,7 @@ fn random_steps(random: &mut Random, pair: &mut Pair, steps: u32, urgent: bool) 
 #[test]
 fn streams_arrive_whole_in_both_directions() {
     let seed = seeded::seed();
-    for case in 0..300 {
+    for case in 0..120 {
         let mut random = Random::for_case(seed, case);
         let mut pair = random_pair(&mut random);
         random_steps(&mut random, &mut pair, 1_000, false);
@@ -274,7 +274,7 @@ fn streams_arrive_whole_in_both_directions() {
 #[test]
 fn urgent_bytes_are_taken_out_of_the_stream() {
     let seed = seeded::seed();
-    for case in 0..300 {
+    for case in 0..120 {
         let mut random = Random::for_case(seed, case);
         let mut pair = random_pair(&mut random);
         random_steps(&mut random, &mut pair, 1_000, true);
@@ -298,7 +298,7 @@ fn urgent_bytes_are_taken_out_of_the_stream() {
 #[test]
 fn inline_urgent_bytes_stay_in_order() {
     let seed = seeded::seed();
-    for case in 0..200 {
+    for case in 0..100 {
         let mut random = Random::for_case(seed, case);
         let mut pair = random_pair(&mut random);
         for end in &mut pair.ends {
@@ -321,7 +321,7 @@ fn inline_urgent_bytes_stay_in_order() {
 #[test]
 fn data_before_a_close_arrives() {
     let seed = seeded::seed();
-    for case in 0..500 {
+    for case in 0..150 {
         let mut random = Random::for_case(seed, case);
         let mut pair = random_pair(&mut random);
         random_steps(&mut random, &mut pair, 50, false);
@@ -358,7 +358,7 @@ fn data_before_a_close_arrives() {
 #[test]
 fn simultaneous_closes_end() {
     let seed = seeded::seed();
-    for case in 0..1_000 {
+    for case in 0..500 {
         let mut random = Random::for_case(seed, case);
         let mut pair = random_pair(&mut random);
         random_steps(&mut random, &mut pair, 100, false);
@@ -430,77 +430,6 @@ fn a_stream_needs_few_window_updates() {
     assert_eq!(pair.ends[1].cdc_sent, 128, "one update per half ring");
 }
 
-/// A connection whose peer is the test itself.
-fn victim() -> Conn {
-    let mut conn = Conn::new(ConnParams {
-        peer_token: AlertToken(1),
-        send_len: 64,
-        peer_len: 64,
-        rmbe_len: 64,
-    });
-    conn.activate();
-    conn
-}
-
-fn message(seq: u16, prod: u32) -> CdcMessage {
-    CdcMessage {
-        seq,
-        token: AlertToken(2),
-        prod: RawCursor {
-            wrap: 0,
-            count: prod,
-        },
-        cons: RawCursor::default(),
-        prod_flags: ProdFlags::NONE,
-        conn_flags: ConnFlags::NONE,
-    }
-}
-
-#[test]
-fn old_messages_change_nothing() {
-    let mut conn = victim();
-    conn.on_cdc(&message(5, 10)).unwrap();
-    let mut old = message(4, 63);
-    old.conn_flags = ConnFlags::ABORT;
-    assert_eq!(conn.on_cdc(&old), Ok(Events::NONE));
-    assert_eq!((conn.readable(), conn.state()), (10, ConnState::Active));
-    conn.on_cdc(&message(0x8004, 11)).unwrap();
-    assert_eq!(conn.readable(), 11);
-    conn.on_cdc(&message(3, 12)).unwrap();
-    assert_eq!(conn.readable(), 12, "0x8004 to 3 is forwards");
-}
-
-#[test]
-fn impossible_cursors_are_violations() {
-    let mut conn = victim();
-    assert!(matches!(
-        conn.on_cdc(&message(1, 64)),
-        Err(Violation::Producer(_))
-    ));
-    let mut acks_unsent = message(2, 0);
-    acks_unsent.cons.count = 1;
-    assert!(matches!(
-        conn.on_cdc(&acks_unsent),
-        Err(Violation::Consumer(_))
-    ));
-    let events = conn.abort();
-    assert!(events.contains(Events::RESET_TCP.with(Events::NEED_CDC)));
-    assert_eq!(conn.next_cdc().conn_flags, ConnFlags::ABORT);
-    assert!(conn.may_send().is_err());
-}
-
-#[test]
-fn failover_validation_compares_sequence_numbers() {
-    let mut conn = victim();
-    conn.on_cdc(&message(5, 10)).unwrap();
-    let mut check = message(5, 0);
-    check.prod_flags = ProdFlags::FAILOVER_VALIDATION;
-    assert_eq!(conn.on_cdc(&check), Ok(Events::NONE));
-    check.seq = 6;
-    assert_eq!(conn.on_cdc(&check), Err(Violation::DataLost));
-    assert_eq!(conn.readable(), 10);
-}
-
 #[test]
 fn a_blocked_writer_says_so_and_is_told() {
     let mut pair = Pair::new([64, 16, 64, 16]);
@@ -516,32 +445,4 @@ fn a_blocked_writer_says_so_and_is_told() {
     pair.ends[1].conn.on_cdc(&blocked).unwrap();
     pair.ends[1].read(1);
     assert!(pair.ends[1].conn.cdc_due(), "any consumption counts");
-}
-
-#[test]
-fn sequence_numbers_start_at_one_and_wrap_to_zero() {
-    let mut conn = victim();
-    assert_eq!(conn.next_cdc().seq, 1);
-    for _ in 2..=0xffff {
-        conn.next_cdc();
-    }
-    assert_eq!(conn.next_cdc().seq, 0);
-}
-
-#[test]
-fn data_for_a_peer_that_closed_is_an_error() {
-    let mut pair = Pair::new([64, 16, 64, 16]);
-    pair.ends[0].write(&[1; 64]);
-    pair.pump(0, u32::MAX);
-    let mut closed = message(1, 5);
-    closed.conn_flags = ConnFlags::CLOSED;
-    let events = pair.ends[0].conn.on_cdc(&closed).unwrap();
-    assert!(events.contains(Events::PEER_CLOSED));
-    assert_eq!(pair.ends[0].conn.tx().pending(), 0);
-    assert!(matches!(
-        pair.ends[0].conn.may_send(),
-        Err(SendError::Ended(_))
-    ));
-    // What the peer had sent can still be read.
-    assert_eq!(pair.ends[0].conn.readable(), 5);
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Single CDC messages that a connection must take, refuse or ignore.
+
+use smc_proto::conn::{Conn, ConnParams, Events, SendError, Violation};
+use smc_proto::ids::AlertToken;
+use smc_proto::state::ConnState;
+use smc_proto::wire::cdc::{CdcMessage, ConnFlags, ProdFlags, RawCursor};
+
+/// A connection whose peer is the test itself.
+fn victim() -> Conn {
+    let mut conn = Conn::new(ConnParams {
+        peer_token: AlertToken(1),
+        send_len: 64,
+        peer_len: 64,
+        rmbe_len: 64,
+    });
+    conn.activate();
+    conn
+}
+
+fn message(seq: u16, prod: u32) -> CdcMessage {
+    CdcMessage {
+        seq,
+        token: AlertToken(2),
+        prod: RawCursor {
+            wrap: 0,
+            count: prod,
+        },
+        cons: RawCursor::default(),
+        prod_flags: ProdFlags::NONE,
+        conn_flags: ConnFlags::NONE,
+    }
+}
+
+#[test]
+fn old_messages_change_nothing() {
+    let mut conn = victim();
+    conn.on_cdc(&message(5, 10)).unwrap();
+    let mut old = message(4, 63);
+    old.conn_flags = ConnFlags::ABORT;
+    assert_eq!(conn.on_cdc(&old), Ok(Events::NONE));
+    assert_eq!((conn.readable(), conn.state()), (10, ConnState::Active));
+    conn.on_cdc(&message(0x8004, 11)).unwrap();
+    assert_eq!(conn.readable(), 11);
+    conn.on_cdc(&message(3, 12)).unwrap();
+    assert_eq!(conn.readable(), 12, "0x8004 to 3 is forwards");
+}
+
+#[test]
+fn impossible_cursors_are_violations() {
+    let mut conn = victim();
+    assert!(matches!(
+        conn.on_cdc(&message(1, 64)),
+        Err(Violation::Producer(_))
+    ));
+    let mut acks_unsent = message(2, 0);
+    acks_unsent.cons.count = 1;
+    assert!(matches!(
+        conn.on_cdc(&acks_unsent),
+        Err(Violation::Consumer(_))
+    ));
+    let events = conn.abort();
+    assert!(events.contains(Events::RESET_TCP.with(Events::NEED_CDC)));
+    assert_eq!(conn.next_cdc().conn_flags, ConnFlags::ABORT);
+    assert!(conn.may_send().is_err());
+}
+
+#[test]
+fn failover_validation_compares_sequence_numbers() {
+    let mut conn = victim();
+    conn.on_cdc(&message(5, 10)).unwrap();
+    let mut check = message(5, 0);
+    check.prod_flags = ProdFlags::FAILOVER_VALIDATION;
+    assert_eq!(conn.on_cdc(&check), Ok(Events::NONE));
+    check.seq = 6;
+    assert_eq!(conn.on_cdc(&check), Err(Violation::DataLost));
+    assert_eq!(conn.readable(), 10);
+}
+
+#[test]
+fn sequence_numbers_start_at_one_and_wrap_to_zero() {
+    let mut conn = victim();
+    assert_eq!(conn.next_cdc().seq, 1);
+    for _ in 2..=0xffff {
+        conn.next_cdc();
+    }
+    assert_eq!(conn.next_cdc().seq, 0);
+}
+
+#[test]
+fn data_for_a_peer_that_closed_is_an_error() {
+    let mut conn = victim();
+    conn.commit(64);
+    let mut closed = message(1, 5);
+    closed.conn_flags = ConnFlags::CLOSED;
+    let events = conn.on_cdc(&closed).unwrap();
+    assert!(events.contains(Events::PEER_CLOSED));
+    assert_eq!(conn.tx().pending(), 0);
+    assert!(matches!(conn.may_send(), Err(SendError::Ended(_))));
+    // What the peer had sent can still be read.
+    assert_eq!(conn.readable(), 5);
+}
