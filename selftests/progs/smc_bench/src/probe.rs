@@ -4,7 +4,7 @@
 
 use serde_json::{json, Value};
 
-use smc_proof::counters::Counters;
+use smc_proof::counters::{Counters, Fallback};
 use smc_proof::rdma::DeviceCounters;
 
 use crate::net::Family;
@@ -67,7 +67,7 @@ impl Probe {
         let reasons: Vec<String> = after
             .new_fallbacks(&self.smc)
             .iter()
-            .map(|one| format!("{} as {}", one.reason, one.side))
+            .map(Fallback::describe)
             .collect();
         Err(format!(
             "of {connections} connections {over_smc} were over SMC-R and {fallbacks} fell back to \
@@ -99,6 +99,6 @@ mod tests {
             "smc_rs 1\nconnections_smcr 7\nfallback_total 2\nfallback 0x05000000 client 1\n",
         );
         let error = before.require_smc(&bad, 2).expect_err("one fell back");
-        assert!(error.contains("0x05000000 as client"), "{error}");
+        assert!(error.contains("0x05000000 on the client"), "{error}");
     }
 }

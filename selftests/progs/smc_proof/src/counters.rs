@@ -2,9 +2,9 @@
 
 //! The text of `/proc/net/smc_rs`.
 //!
-//! The file shows one network namespace: `key value` lines, `fallback REASON SIDE COUNT` lines,
-//! and one `conn` and `lgr` line for each connection and link group. Lines that are not known
-//! are passed over, so that a newer module can be read.
+//! The file shows one network namespace: `key value` lines, `fallback REASON SIDE COUNT # WORDS`
+//! lines, and one `conn` and `lgr` line for each connection and link group. Lines that are not
+//! known are passed over, so that a newer module can be read.
 
 use std::collections::BTreeMap;
 
@@ -32,6 +32,25 @@ pub struct Fallback {
     pub side: String,
     /// Number of connections.
     pub count: u64,
+    /// The reason in words; empty when the file does not have them.
+    pub words: String,
+}
+
+impl Fallback {
+    /// The reason for a person: code, words and side.
+    pub fn describe(&self) -> String {
+        let Fallback {
+            reason,
+            side,
+            words,
+            ..
+        } = self;
+        if words.is_empty() {
+            format!("{reason} on the {side}")
+        } else {
+            format!("{reason} on the {side}: {words}")
+        }
+    }
 }
 
 /// The `key=value` fields of one line; the words before them are in `""`.
@@ -62,12 +81,16 @@ impl Counters {
             match words[..] {
                 ["conn", ref fields @ ..] => counters.connections.push(Fields::parse(fields)),
                 ["lgr", ref fields @ ..] => counters.groups.push(Fields::parse(fields)),
-                ["fallback", reason, side, count] => {
+                ["fallback", reason, side, count, ..] => {
                     if let Ok(count) = count.parse() {
                         counters.fallbacks.push(Fallback {
                             reason: reason.to_owned(),
                             side: side.to_owned(),
                             count,
+                            words: line
+                                .split_once('#')
+                                .map_or("", |(_, words)| words.trim())
+                                .to_owned(),
                         });
                     }
                 }
@@ -138,7 +161,7 @@ mod tests {
         connections_smcr 12\n\
         fallback_total 3\n\
         fallback 0x03010000 client 2\n\
-        fallback 0x05000000 server 1\n\
+        fallback 0x05000000 server 1 # the peer declined\n\
         something new and unknown\n\
         memory_bytes 131072\n\
         conn local=10.9.0.2:41234 peer=10.9.0.1:6379 mode=SMCR state=ACTIVE lgr=00000100\n\
@@ -152,7 +175,9 @@ mod tests {
         assert_eq!(counters.value("memory_bytes"), 131_072);
         assert_eq!(counters.value("no_such_counter"), 0);
         assert_eq!(counters.fallbacks.len(), 2);
-        assert_eq!(counters.fallbacks[1].reason, "0x05000000");
+        assert_eq!(counters.fallbacks[0].describe(), "0x03010000 on the client");
+        let words = "0x05000000 on the server: the peer declined";
+        assert_eq!(counters.fallbacks[1].describe(), words);
         assert_eq!(counters.connections[0].get("mode"), Some("SMCR"));
         assert_eq!(counters.connections[0].get("peer"), Some("10.9.0.1:6379"));
         assert_eq!(counters.groups[0].get(""), Some("00000100"));

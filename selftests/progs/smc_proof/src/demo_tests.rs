@@ -138,7 +138,7 @@ fn a_fallback_fails() {
     let failures = failures(&folder);
     assert_eq!(failures.len(), 1, "{failures:?}");
     assert!(
-        failures[0].contains("2 FELL BACK to TCP (0x03030000"),
+        failures[0].contains("2 FELL BACK to TCP (2 times 0x03030000"),
         "{failures:?}"
     );
     let text = report(&folder).text(&Style::plain());

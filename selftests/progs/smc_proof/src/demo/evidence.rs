@@ -177,7 +177,7 @@ impl Namespace {
             .after
             .new_fallbacks(&self.before)
             .iter()
-            .map(|one| format!("{} as {} {} times", one.reason, one.side, one.count))
+            .map(|one| format!("{} times {}", one.count, one.describe()))
             .collect();
         let fell_back = match (fallbacks, reasons.is_empty()) {
             (0, true) => "none fell back to TCP".to_owned(),
@@ -229,7 +229,7 @@ impl Namespace {
         let fallbacks = self.after.new_fallbacks(&self.before);
         let fallbacks = fallbacks
             .iter()
-            .map(|one| json!({ "reason": one.reason, "side": one.side, "count": one.count }));
+            .map(|one| json!({ "reason": one.reason, "words": one.words, "side": one.side, "count": one.count }));
         let seen = self.seen.iter().map(|((local, peer), fields)| {
             json!({
                 "local": local,
