@@ -104,3 +104,38 @@ kernel_binds() {
 	printf 'BIND=%s\n' "$kernel_home/pkg:/kernel/pkg" "$kernel_home/src:/kernel/src" \
 		"$build_dir:/kernel/build"
 }
+
+# at_least VERSION WANTED
+at_least() {
+	[ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -1)" = "$2" ]
+}
+
+# The host's cargo is used where it is new enough and the host's C library is no
+# newer than the one in the virtual machines, else the build root's.
+host_cargo_fits() {
+	local cargo libc
+	cargo=$(cargo --version 2>/dev/null | awk '{ print $2 }')
+	libc=$(getconf GNU_LIBC_VERSION | awk '{ print $2 }')
+	[ -n "$cargo" ] && at_least "$cargo" 1.85 && command -v cc >/dev/null && at_least 2.41 "$libc"
+}
+
+cargo_target() {
+	if host_cargo_fits; then
+		printf '%s\n' "${CARGO_TARGET_DIR:-$top/target}"
+	else
+		printf '%s\n' "${SMC_RS_BUILD:-$top/build}/target"
+	fi
+}
+
+# run_cargo ARGS...: in the checkout.
+run_cargo() {
+	local build=${SMC_RS_BUILD:-$top/build}
+	if host_cargo_fits; then
+		(cd "$top" && nice cargo "$@")
+	else
+		mkdir -p "$build/cargo-home"
+		cp /etc/resolv.conf "$(root_dir)/etc/resolv.conf"
+		in_root "BIND=$top:/src" "BIND=$build:/out" env -C /src CARGO_HOME=/out/cargo-home \
+			CARGO_TARGET_DIR=/out/target nice cargo "$@"
+	fi
+}
