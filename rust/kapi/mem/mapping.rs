@@ -103,7 +103,8 @@ impl DmaMapping {
 
     /// The device's address of `len` bytes at `off` if they all lie within the mapping.
     pub(crate) fn range(&self, off: usize, len: usize) -> Option<u64> {
-        if off > self.pages.len() || len > self.pages.len() - off {
+        let end = off.checked_add(len)?;
+        if end > self.pages.len() {
             return None;
         }
         self.addr.checked_add(off as u64)

@@ -24,12 +24,13 @@ use kernel::prelude::*;
 ///
 /// # Invariants
 ///
-/// `page` is the head of `1 << order` pages that are owned by the value, and `addr` is their
-/// kernel address.
+/// `page` is the head of `1 << order` pages that are owned by the value, `len` bytes in all, and
+/// `addr` is their kernel address.
 pub struct PageRun {
     page: NonNull<sys::page>,
     addr: NonNull<u8>,
     order: u32,
+    len: usize,
 }
 
 // SAFETY: The pages belong to no thread.
@@ -50,7 +51,7 @@ impl PageRun {
         if !len.is_power_of_two() || len < PAGE_SIZE {
             return Err(EINVAL);
         }
-        let order = len.trailing_zeros() - PAGE_SHIFT as u32;
+        let order = len.trailing_zeros().saturating_sub(PAGE_SHIFT as u32);
         if order > bindings::MAX_PAGE_ORDER {
             return Err(EINVAL);
         }
@@ -66,13 +67,14 @@ impl PageRun {
             page,
             addr: NonNull::new(addr.cast()).ok_or(ENOMEM)?,
             order,
+            len,
         })
     }
 
     /// Length in bytes.
     #[inline]
     pub fn len(&self) -> usize {
-        PAGE_SIZE << self.order
+        self.len
     }
 
     /// Never true: a run has at least a page.
@@ -84,10 +86,10 @@ impl PageRun {
     /// The address of `len` bytes at `off` if they all lie within the run.
     #[inline]
     fn range(&self, off: usize, len: usize) -> Option<NonNull<u8>> {
-        if off > self.len() || len > self.len() - off {
+        if off.checked_add(len)? > self.len {
             return None;
         }
-        // SAFETY: `off` is within the allocation of `self.len()` bytes, as just checked.
+        // SAFETY: `off` is within the allocation of `self.len` bytes, as just checked.
         Some(unsafe { self.addr.add(off) })
     }
 

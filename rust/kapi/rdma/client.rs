@@ -109,6 +109,7 @@ impl<T: Client> ClientRegistration<T> {
     unsafe extern "C" fn add(raw: *mut sys::ib_device) -> c_int {
         from_result(|| {
             let raw = NonNull::new(raw).ok_or(EINVAL)?;
+            let client = NonNull::new(T::slot().0.load(Acquire)).ok_or(EINVAL)?;
             // SAFETY: The device stays registered until `remove` has returned, or until this
             // function has returned an error; both end its use before.
             let device = unsafe { Device::from_raw(raw) }?;
@@ -119,11 +120,10 @@ impl<T: Client> ClientRegistration<T> {
                 device.wait_unused();
                 return Err(error);
             }
-            let client: *mut sys::ib_client = T::slot().0.load(Acquire).cast();
             let data = events.into_foreign();
             // SAFETY: The client of the slot is being told of this device; `remove` takes the data
             // back.
-            unsafe { sys::ib_set_client_data(raw.as_ptr(), client, data) };
+            unsafe { sys::ib_set_client_data(raw.as_ptr(), client.as_ptr().cast(), data) };
             Ok(0)
         })
     }

@@ -286,7 +286,6 @@ impl<H: CompletionHandler> Cq<H> {
 
     /// Queues the work item on this CPU. Any context, also hard interrupts.
     fn kick(&self) {
-        // CAST: Both bindings describe the kernel's `struct work_struct`.
         // SAFETY: The work item is initialised; it is disabled before it goes away.
         unsafe { sys::smc_rs_helper_queue_bh_work(self.work.get()) };
     }
@@ -322,7 +321,7 @@ impl<H: CompletionHandler> Cq<H> {
         let batch = unsafe { &mut *self.batch.get() };
         let mut done = 0;
         while done < budget {
-            let want = (budget - done).min(batch.len());
+            let want = budget.saturating_sub(done).min(batch.len());
             // SAFETY: The queue is live, and `batch` has room for `want` entries.
             let got = unsafe {
                 sys::smc_rs_helper_rdma_poll_cq(self.as_raw(), want as c_int, batch.as_mut_ptr())
@@ -331,7 +330,7 @@ impl<H: CompletionHandler> Cq<H> {
             for wc in batch.iter().take(got) {
                 handler.complete(&Completion::from_raw(wc));
             }
-            done += got;
+            done = done.saturating_add(got);
             if got < want {
                 break;
             }
@@ -364,9 +363,13 @@ impl<H: CompletionHandler> Cq<H> {
     ///
     /// Called by the device driver, in any context, for a live queue whose context is a `Cq`.
     unsafe extern "C" fn event(_raw: *mut sys::ib_cq, context: *mut c_void) {
-        // SAFETY: The context is the value that owns the queue, as given to `create`.
-        let this = unsafe { &*context.cast::<Self>() };
-        this.kick();
+        let this = context.cast::<Self>();
+        // The rest of the value may not be initialised yet, so there is no reference to all of it.
+        // SAFETY: The context is the value that owns the queue, as given to `create`; its work item
+        // was initialised before.
+        let work = unsafe { &raw const (*this).work };
+        // SAFETY: As above, and the item is disabled before it goes away.
+        unsafe { sys::smc_rs_helper_queue_bh_work(Opaque::cast_into(work)) };
     }
 }
 

@@ -195,13 +195,14 @@ impl Device {
         if uses.removed {
             return Err(ENODEV);
         }
-        uses.count += 1;
+        uses.count = uses.count.checked_add(1).ok_or(EOVERFLOW)?;
         Ok(())
     }
 
     fn end_use(&self) {
         let mut uses = self.uses.lock();
-        uses.count -= 1;
+        // Every call ends one that was begun, so this does not wrap.
+        uses.count = uses.count.wrapping_sub(1);
         if uses.count == 0 && uses.removed {
             // Under the lock, so that a waiter cannot free the condition before it is signalled.
             self.idle.notify_all();

@@ -52,7 +52,8 @@ pub struct RtrAttr {
 pub struct RtsAttr {
     /// The code of the time to wait for an acknowledgement: 4.096 µs times 2 to its power.
     pub timeout: u8,
-    /// How often to send again without an acknowledgement, 0 to 7.
+    /// How often to send again without an acknowledgement, 0 to 7. Software devices (rxe) take 7 for
+    /// "for ever": a silent peer is then never noticed.
     pub retry: u8,
     /// How often to send again when the peer has no receive work request; 7 is for ever.
     pub rnr_retry: u8,

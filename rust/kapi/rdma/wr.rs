@@ -55,11 +55,12 @@ impl Sge {
     /// `EINVAL` when they do not lie within it.
     #[inline]
     pub fn slice(&self, off: u32, len: u32) -> Result<Self> {
-        if off > self.len || len > self.len - off {
+        if off.checked_add(len).is_none_or(|end| end > self.len) {
             return Err(EINVAL);
         }
         Ok(Self {
-            addr: self.addr + u64::from(off),
+            // Within the mapping, whose addresses do not wrap.
+            addr: self.addr.wrapping_add(u64::from(off)),
             len,
             lkey: self.lkey,
         })
@@ -174,7 +175,7 @@ impl<'a, const N: usize> SendList<'a, N> {
             wr,
             sge: sge.unwrap_or_default(),
         });
-        self.len += 1;
+        self.len = self.len.saturating_add(1);
         Ok(slot)
     }
 
@@ -373,7 +374,7 @@ impl<const N: usize> RecvList<N> {
             wr,
             sge: to.as_raw(),
         });
-        self.len += 1;
+        self.len = self.len.saturating_add(1);
         Ok(())
     }
 
