@@ -69,7 +69,7 @@ bool smc_rs_helper_tcp_has_signature(const struct sock *sk);
 bool smc_rs_helper_tcp_has_fastopen(const struct sock *sk);
 int smc_rs_helper_tcp_egress_ifindex(struct sock *sk);
 u32 smc_rs_helper_tcp_urgent_mark(const struct sock *sk, bool *present);
-u32 smc_rs_helper_tcp_snd_nxt(const struct sock *sk);
+u32 smc_rs_helper_tcp_write_seq(const struct sock *sk);
 const u8 *smc_rs_helper_tcp_saved_syn(const struct sock *sk, u32 *len, u32 *tcp_offset);
 void smc_rs_helper_tcp_saved_syn_free(struct sock *sk);
 bool smc_rs_helper_tcp_native_option(void);
@@ -120,5 +120,15 @@ size_t smc_rs_helper_abi_value(size_t index);
 
 /* params.c */
 const char *smc_rs_helper_text_param(void);
+
+/* ifaddr.c */
+struct smc_rs_ipv6_prefix {
+	u8 prefix[16];
+	u8 len;
+};
+
+int smc_rs_helper_ipv4_subnet(struct sock *sk, u8 *subnet, u8 *len);
+int smc_rs_helper_ipv6_prefixes(struct sock *sk, struct smc_rs_ipv6_prefix *out, int room);
+void smc_rs_helper_broken_pipe(struct sock *sk, int flags);
 
 #endif

@@ -41,9 +41,11 @@ struct net *smc_rs_helper_seq_file_single_net(struct seq_file *seq)
 
 void smc_rs_helper_host_name(char *name, size_t len)
 {
-	down_read(&uts_sem);
+	/*
+	 * The lock of the name is not exported. A name that is changed at this
+	 * moment comes out mixed, but with its end.
+	 */
 	strscpy_pad(name, init_uts_ns.name.nodename, len);
-	up_read(&uts_sem);
 }
 
 unsigned int smc_rs_helper_num_online_cpus(void)

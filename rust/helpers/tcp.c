@@ -105,9 +105,9 @@ u32 smc_rs_helper_tcp_urgent_mark(const struct sock *sk, bool *present)
 	return READ_ONCE(tp->urg_seq);
 }
 
-u32 smc_rs_helper_tcp_snd_nxt(const struct sock *sk)
+u32 smc_rs_helper_tcp_write_seq(const struct sock *sk)
 {
-	return READ_ONCE(tcp_sk(sk)->snd_nxt);
+	return READ_ONCE(tcp_sk(sk)->write_seq);
 }
 
 const u8 *smc_rs_helper_tcp_saved_syn(const struct sock *sk, u32 *len, u32 *tcp_offset)

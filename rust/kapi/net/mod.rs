@@ -4,6 +4,7 @@
 
 pub mod addr;
 pub mod family;
+pub mod ifaddr;
 pub mod msg;
 pub mod ns;
 pub mod poll;

@@ -121,6 +121,8 @@ struct WaitSharing {
     lock: Opaque<sys::rw_semaphore>,
     /// Keeps alive the queue in use, `None` if it is the socket's own. Guarded by `lock`.
     shared: UnsafeCell<Option<WaitQueueRef>>,
+    /// Number of [`FileLoan`]s. Guarded by the callback lock of the socket.
+    loans: UnsafeCell<usize>,
 }
 
 impl WaitSharing {
@@ -130,6 +132,7 @@ impl WaitSharing {
                 // SAFETY: The semaphore is pinned and not in use yet.
                 lock <- Opaque::ffi_init(|lock| unsafe { sys::smc_rs_helper_init_rwsem(lock) }),
                 shared: UnsafeCell::new(None),
+                loans: UnsafeCell::new(0),
             }),
             GFP_KERNEL,
         )
@@ -143,6 +146,49 @@ impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
         // SAFETY: The guard shows that the lock is held for reading.
         unsafe { sys::up_read(self.0.lock.get()) };
+    }
+}
+
+/// The TCP socket seems to belong to a file, as some operations require.
+///
+/// # Invariants
+///
+/// Counted in `loans`, and the file outlives the value.
+pub(crate) struct FileLoan<'a>(&'a TcpSocket);
+
+impl<'a> FileLoan<'a> {
+    /// Lends `file` to `tcp`.
+    ///
+    /// # Safety
+    ///
+    /// `file` is that of the socket on behalf of which `tcp` exists, and outlives the result.
+    pub(crate) unsafe fn new(tcp: &'a TcpSocket, file: *mut sys::file) -> Self {
+        // SAFETY: The socket is valid; who looks at `file` does so with one of its locks held or
+        // under RCU, as it is with files.
+        unsafe {
+            sys::smc_rs_helper_callback_write_lock(tcp.sk());
+            *tcp.wait.loans.get() += 1;
+            ptr::addr_of_mut!((*tcp.socket).file).write_volatile(file);
+            sys::smc_rs_helper_callback_write_unlock(tcp.sk());
+        }
+        // INVARIANT: Counted above.
+        Self(tcp)
+    }
+}
+
+impl Drop for FileLoan<'_> {
+    fn drop(&mut self) {
+        let tcp = self.0;
+        // SAFETY: As in `new`.
+        unsafe {
+            sys::smc_rs_helper_callback_write_lock(tcp.sk());
+            let loans = tcp.wait.loans.get();
+            *loans -= 1;
+            if *loans == 0 {
+                ptr::addr_of_mut!((*tcp.socket).file).write_volatile(ptr::null_mut());
+            }
+            sys::smc_rs_helper_callback_write_unlock(tcp.sk());
+        }
     }
 }
 

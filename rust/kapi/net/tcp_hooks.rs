@@ -208,7 +208,8 @@ fn incoming(
 }
 
 /// Notes what a SYN-ACK says, if it is the one `sk` waits for: it must acknowledge the SYN, as
-/// anybody could send one that does not.
+/// anybody could send one that does not. The number to compare with is that of the next byte to be
+/// written: "next to be sent" is advanced after the SYN has left, which is too late on a fast path.
 ///
 /// # Safety
 ///
@@ -221,7 +222,8 @@ unsafe fn note(sk: *mut sys::sock, fixed: &[u8; MIN_HEADER], seen: bool) {
     }
     // SAFETY: In this state it is a full TCP socket.
     unsafe {
-        if tcp_events::offers_option(sk) && sys::smc_rs_helper_tcp_snd_nxt(sk) == ack_number(fixed)
+        if tcp_events::offers_option(sk)
+            && sys::smc_rs_helper_tcp_write_seq(sk) == ack_number(fixed)
         {
             tcp_events::note_option(sk, seen);
         }

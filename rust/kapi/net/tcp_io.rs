@@ -6,7 +6,7 @@ use super::{
     msg::{flags, Msg, MsgDest, SpliceDest},
     poll::{PollMask, PollRequest},
     sock::{interrupted, signal_pending, to_len, FOREVER},
-    tcp::TcpSocket,
+    tcp::{FileLoan, TcpSocket},
 };
 use crate::sys;
 use core::{mem, ptr};
@@ -44,7 +44,14 @@ impl TcpSocket {
     /// Those of the system call.
     pub fn splice_read(&self, dest: SpliceDest<'_>) -> Result<usize> {
         let splice = self.ops().splice_read.ok_or(EOPNOTSUPP)?;
+        // SAFETY: The socket is that of a running operation.
+        let file = unsafe { (*dest.socket).file };
+        if file.is_null() {
+            return Err(EBADF);
+        }
         let _queue = self.use_queue();
+        // SAFETY: The file of a running operation.
+        let _loan = unsafe { FileLoan::new(self, file) };
         // SAFETY: The pointers are those of a running operation.
         to_len(unsafe { splice(self.socket, dest.pos, dest.pipe, dest.len, dest.flags) })
     }
