@@ -101,3 +101,31 @@ fn data_for_a_peer_that_closed_is_an_error() {
     // What the peer had sent can still be read.
     assert_eq!(conn.readable(), 5);
 }
+
+#[test]
+fn the_end_is_announced_after_the_data() {
+    for (end, flag) in [
+        (
+            Conn::shutdown_write as fn(&mut Conn) -> Events,
+            ConnFlags::SENDING_DONE,
+        ),
+        (Conn::close, ConnFlags::CLOSED),
+    ] {
+        let mut conn = victim();
+        conn.commit(64);
+        let first = conn.next_write(40).unwrap();
+        conn.posted(&first);
+        end(&mut conn);
+        assert!(conn.is_closing());
+        assert_eq!(conn.may_send(), Err(SendError::Shutdown));
+        let early = conn.next_cdc();
+        assert_eq!((early.prod.count, early.conn_flags), (40, ConnFlags::NONE));
+        let rest = conn.next_write(u32::MAX).unwrap();
+        assert_eq!(rest.len, 24);
+        conn.posted(&rest);
+        let last = conn.next_cdc();
+        assert_eq!((last.prod.wrap, last.prod.count), (1, 0));
+        assert_eq!(last.conn_flags, flag);
+        assert!(!conn.is_closing() && !conn.cdc_due());
+    }
+}

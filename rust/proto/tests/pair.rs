@@ -356,6 +356,32 @@ fn data_before_a_close_arrives() {
 }
 
 #[test]
+fn a_close_delivers_what_was_written() {
+    let seed = seeded::seed();
+    for case in 0..150 {
+        let mut random = Random::for_case(seed, case);
+        let mut pair = random_pair(&mut random);
+        random_steps(&mut random, &mut pair, 50, false);
+        pair.settle();
+        // Data is anywhere between the two applications when one of them closes.
+        for _ in 0..20 {
+            pair.ends[0].write_plain(&mut random, 5_000);
+            pair.pump(0, 1 + random.below(100));
+            pair.deliver(1);
+            pair.ends[0].complete();
+        }
+        pair.ends[0].close();
+        pair.settle();
+        assert!(pair.ends[0].sent == pair.ends[1].received, "case {case}");
+        assert!(pair.ends[1].conn.is_end_of_data());
+        assert_eq!(pair.ends[1].conn.error(), None);
+        pair.ends[1].close();
+        pair.settle();
+        check_closed(&pair, case);
+    }
+}
+
+#[test]
 fn simultaneous_closes_end() {
     let seed = seeded::seed();
     for case in 0..500 {
