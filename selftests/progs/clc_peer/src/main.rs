@@ -24,6 +24,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use testlib::event::poll_one;
 use testlib::json::Object;
+use testlib::process::raise_file_limit;
 use testlib::sock::{Family, Sock};
 use testlib::tap::{say, Outcome, Reporter};
 
@@ -49,6 +50,21 @@ enum RoleArgs {
         #[command(flatten)]
         common: Common,
         /// The application; it must connect, expect an echo, and exit with 0 if it came
+        #[arg(last = true, required = true)]
+        app: Vec<String>,
+    },
+    /// Open many connections that stay silent, and run a command meanwhile
+    Flood {
+        /// Address of the server
+        #[arg(long)]
+        addr: Ipv4Addr,
+        /// Port of the server
+        #[arg(long)]
+        port: u16,
+        /// Number of silent connections
+        #[arg(long, default_value_t = 300)]
+        count: usize,
+        /// The command; its exit status becomes that of this program
         #[arg(last = true, required = true)]
         app: Vec<String>,
     },
@@ -261,6 +277,26 @@ fn run_server(common: &Common, app: &[String]) -> Result<usize, String> {
     Ok(reporter.failed())
 }
 
+/// Runs the command while silent connections wait; returns 0 if it succeeds.
+fn flood(at: SocketAddr, count: usize, app: &[String]) -> Result<usize, String> {
+    let mut silent = Vec::new();
+    for n in 0..count {
+        let sock = Sock::with_flags(Family::Tcp, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)
+            .map_err(|e| format!("socket {n}: {e}"))?;
+        match sock.connect(at) {
+            Err(e) if e.raw_os_error() != Some(libc::EINPROGRESS) => {
+                return Err(format!("connection {n}: {e}"))
+            }
+            _ => silent.push(sock),
+        }
+    }
+    let status = Command::new(&app[0])
+        .args(&app[1..])
+        .status()
+        .map_err(|e| format!("the command cannot be started: {e}"))?;
+    Ok(usize::from(!status.success()))
+}
+
 fn list() -> usize {
     for (role, cases) in [("client", client_cases()), ("server", server_cases())] {
         for c in cases {
@@ -271,9 +307,16 @@ fn list() -> usize {
 }
 
 fn main() -> ExitCode {
+    raise_file_limit();
     let outcome = match Cli::parse().role {
         RoleArgs::Client { common, jobs } => run_client(&common, jobs),
         RoleArgs::Server { common, app } => run_server(&common, &app),
+        RoleArgs::Flood {
+            addr,
+            port,
+            count,
+            app,
+        } => flood(SocketAddr::new(IpAddr::V4(addr), port), count, &app),
         RoleArgs::List => Ok(list()),
     };
     match outcome {

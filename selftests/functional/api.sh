@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The socket interface, call by call: on SMC-R, on SMC that falls back for want
+# of an RDMA device, on SMC with IPv6 addresses, and on TCP as the measure.
+#
+# vm: --topology pair --timeout 900
+
+. "$(dirname "$0")/../lib.sh"
+need_module
+
+subtest "the checks themselves pass on TCP" \
+	smc_api --family tcp --server-ns a --client-ns b --addr "$A"
+subtest "SMC-R" \
+	smc_api --family smc --server-ns a --client-ns b --addr "$A" --expect smcr
+# The first namespace has no RDMA device.
+subtest "fallback without an RDMA device" smc_api --family smc --expect fallback
+subtest "IPv6" smc_api --family smc6 --server-ns a --client-ns b --addr "$A6"
+check "all connections are gone within 20 s" wait_for 20 quiet a b
+check "the processors are idle afterwards" cpu_idle
+done_testing

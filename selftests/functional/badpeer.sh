@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Peers that send every kind of bad CLC message, as clients and as servers. Each
+# must end in a decline, in TCP, or in a reset of that one connection; good
+# clients get through meanwhile and right afterwards, nothing stays behind, and
+# the processors are idle.
+#
+# vm: --topology pair --timeout 900
+
+. "$(dirname "$0")/../lib.sh"
+need_module
+
+echo_server a smc "$A" 7000
+middlebox a add 7000
+good() {
+	ping_from_b smc "$A" 7000 --timeout 20 "$@"
+}
+check "a good client uses SMC-R" smcr good
+
+# Good clients while bad ones are at work: every one must be served.
+good_clients() {
+	local n=0
+	while [ ! -e "$WORK/stop" ]; do
+		if ! good --count 1 >"$WORK/good" 2>&1; then
+			cat "$WORK/good" >>"$WORK/bad-luck"
+		fi
+		n=$((n + 1))
+		echo "$n" >"$WORK/good-count"
+		sleep 0.2
+	done
+}
+good_clients &
+honest=$!
+memory=$(both memory_bytes)
+subtest "bad clients" in_b clc_peer client --addr "$A" --own "$B" --port 7000 --jobs 6
+check "a good client uses SMC-R at once" smcr good
+: >"$WORK/stop"
+wait "$honest"
+note "$(cat "$WORK/good-count") good clients meanwhile"
+if [ -e "$WORK/bad-luck" ]; then
+	result 1 "good clients are served while bad ones are at work" "$WORK/bad-luck"
+else
+	result 0 "good clients are served while bad ones are at work"
+fi
+
+check "silent clients by the hundred do not keep a good one waiting" \
+	in_b clc_peer flood --addr "$A" --port 7000 --count 300 -- \
+	smc_stream ping --family smc --addr "$A" --port 7000 --timeout 15
+stop_middlebox a
+check "the processors are idle after bad clients" cpu_idle
+
+middlebox b add 7100
+subtest "bad servers" in_a clc_peer server --addr "$A" --port 7100 -- \
+	ip netns exec b smc_stream ping --family smc --addr "$A" --port 7100 --timeout 30
+stop_middlebox b
+check "a good client still uses SMC-R" smcr good
+check "the processors are idle after bad servers" cpu_idle
+
+settled() {
+	quiet a b && [ "$(both memory_bytes)" -le $((memory + 65536)) ]
+}
+check "connections and memory of bad peers are gone within 40 s" wait_for 40 settled
+note "memory_bytes before $memory, after $(both memory_bytes)"
+done_testing

@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Load, use and unload the module 50 times: nothing leaks, nothing is left. It
+# cannot be unloaded while a socket is open. A second owner of the address family
+# is refused in words.
+#
+# vm: --topology pair --timeout 900
+
+. "$(dirname "$0")/../lib.sh"
+ROUNDS=${SMC_TEST_ROUNDS:-50}
+need_module
+
+loaded() {
+	[ -e /sys/module/smc_rs ]
+}
+
+traffic() {
+	smcr smc_stream both --server-ns a --client-ns b --family smc --addr "$A" --port 7000 \
+		--conns 4 --bytes 100K --bidir --timeout 60 --seed "$1"
+}
+
+# Objects in use of all slabs together, after what is freed late is freed.
+slab_objects() {
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	sleep 1
+	awk 'NR > 2 { bytes += $2 * $4 } END { print bytes }' /proc/slabinfo
+}
+
+taint() {
+	cat /proc/sys/kernel/tainted
+}
+
+unload() {
+	rmmod smc_rs
+}
+
+check "traffic in the first round" traffic "$SEED"
+
+# Each kind of socket keeps the module in its place.
+echo_server a smc "$A" 7001
+refuse "rmmod is refused while a listener is open" unload
+check "and the listener still serves" ping_from_b smc "$A" 7001
+start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7001 --hold 5000
+sleep 1
+stop "${pids[0]}"
+refuse "rmmod is refused while a connection is open" unload
+check "and the module is still there" loaded
+stop_all
+check "rmmod works once they are closed" wait_for 20 unload
+check "nothing of it is left in /proc" test ! -e /proc/net/smc_rs
+refuse "nothing of it is left among the slabs" grep -qi '^smc' /proc/slabinfo
+
+tainted=$(taint)
+errors=0
+for ((round = 1; round <= ROUNDS; round++)); do
+	if ! { modprobe smc_rs && traffic "$round" && unload; } >>"$last" 2>&1; then
+		errors=$((errors + 1))
+		note "round $round failed: $(tail -2 "$last" | cut -c1-400)"
+		unload 2>/dev/null
+	fi
+	# The first rounds fill caches that stay, for example of the RDMA core.
+	[ "$round" -ne 10 ] || first=$(slab_objects)
+done
+result "$errors" "$ROUNDS rounds of load, traffic and unload"
+end=$(slab_objects)
+growth=$((end - ${first:-$end}))
+note "slab memory in use after round 10: ${first:-?}, after round $ROUNDS: $end bytes"
+# Less than 10 KiB a round: one connection's buffers alone would be more.
+check "slab memory does not grow" test "$growth" -lt $(((ROUNDS - 10) * 10240))
+check "the kernel is tainted by nothing else than before" test "$(taint)" = "$tainted"
+
+idle_unload() {
+	modprobe smc_rs && unload
+}
+check "load and unload without use, ten times" bash -c "$(declare -f idle_unload unload)
+	for i in 1 2 3 4 5 6 7 8 9 10; do idle_unload || exit 1; done"
+
+# Unloading does not wait for the idle time of link groups.
+quick_unload() {
+	local start
+	modprobe smc_rs && traffic 1 || return 1
+	start=$(date +%s%N)
+	unload || return 1
+	echo "it took $((($(date +%s%N) - start) / 1000000)) ms"
+	[ $((($(date +%s%N) - start) / 1000000)) -lt 10000 ]
+}
+check "unloading with an idle link group takes less than 10 s" quick_unload
+
+# The same module under another name wants the same address family.
+second_owner() {
+	local file
+	file=$(modinfo -n smc_rs) || return 1
+	case $file in
+	*.xz) xz -dc "$file" ;;
+	*) cat "$file" ;;
+	esac | sed 's/smc_rs/smc_r2/g' >"$WORK/smc_r2.ko"
+	dmesg -C
+	if insmod "$WORK/smc_r2.ko" 2>"$WORK/insmod"; then
+		echo "the second owner was loaded"
+		rmmod smc_r2
+		return 1
+	fi
+	cat "$WORK/insmod"
+	dmesg | tail -3
+	grep -q 'File exists' "$WORK/insmod" && dmesg | grep -qi 'smc_r2.*address family'
+}
+check "the module is loaded" modprobe smc_rs
+check "a second owner of the address family is refused in words" second_owner
+check "the first one still works" traffic 7
+done_testing
