@@ -155,19 +155,19 @@ impl Device {
 
     /// The largest number of entries of a completion queue.
     pub fn max_cqe(&self) -> u32 {
-        // SAFETY: As above.
-        unsafe { (*self.as_raw()).attrs.max_cqe }.max(0) as u32
+        // SAFETY: As in `max_fast_reg_pages`.
+        unsafe { (*self.as_raw()).attrs.max_cqe }
     }
 
     /// The largest number of work requests of a queue.
     pub fn max_qp_wr(&self) -> u32 {
-        // SAFETY: As above.
-        unsafe { (*self.as_raw()).attrs.max_qp_wr }.max(0) as u32
+        // SAFETY: As in `max_fast_reg_pages`.
+        unsafe { (*self.as_raw()).attrs.max_qp_wr }
     }
 
     /// The number of completion vectors (interrupts) to spread completion queues over.
     pub fn completion_vectors(&self) -> u32 {
-        // SAFETY: As above.
+        // SAFETY: As in `max_fast_reg_pages`.
         unsafe { (*self.as_raw()).num_comp_vectors }.max(1) as u32
     }
 

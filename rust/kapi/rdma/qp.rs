@@ -184,9 +184,9 @@ impl Qp {
     ///
     /// `EINVAL` in another state, or what the device answers.
     pub fn to_init(&self, port: u8, access: Access) -> Result {
-        self.attributes
-            .lock()
-            .to_init(self.raw.as_ptr(), port, access)
+        let mut attributes = self.attributes.lock();
+        // SAFETY: The queue pair is live and these are its attributes.
+        unsafe { attributes.init(self.raw.as_ptr(), port, access) }
     }
 
     /// Brings it from "initialised" to "ready to receive". Process context.
@@ -198,7 +198,9 @@ impl Qp {
         if !(1..=5).contains(&attr.mtu) || attr.dest_qpn > 0xff_ffff {
             return Err(EINVAL);
         }
-        self.attributes.lock().to_rtr(self.raw.as_ptr(), attr)
+        let mut attributes = self.attributes.lock();
+        // SAFETY: The queue pair is live and these are its attributes.
+        unsafe { attributes.rtr(self.raw.as_ptr(), attr) }
     }
 
     /// Brings it from "ready to receive" to "ready to send". Process context.
@@ -207,7 +209,9 @@ impl Qp {
     ///
     /// `EINVAL` in another state, or what the device answers.
     pub fn to_rts(&self, attr: &RtsAttr) -> Result {
-        self.attributes.lock().to_rts(self.raw.as_ptr(), attr)
+        let mut attributes = self.attributes.lock();
+        // SAFETY: The queue pair is live and these are its attributes.
+        unsafe { attributes.rts(self.raw.as_ptr(), attr) }
     }
 
     /// Brings it from any state to "error": all outstanding work requests are flushed. Does nothing
@@ -217,7 +221,9 @@ impl Qp {
     ///
     /// What the device answers.
     pub fn to_error(&self) -> Result {
-        self.attributes.lock().to_error(self.raw.as_ptr())
+        let mut attributes = self.attributes.lock();
+        // SAFETY: The queue pair is live and these are its attributes.
+        unsafe { attributes.error(self.raw.as_ptr()) }
     }
 
     /// Posts a list of send work requests. Any context that may take spin locks; no allocation.

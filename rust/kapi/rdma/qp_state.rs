@@ -82,8 +82,12 @@ impl Attributes {
         self.state
     }
 
-    /// Changes `qp` from `from` to "initialised".
-    pub(super) fn to_init(&mut self, qp: *mut sys::ib_qp, port: u8, access: Access) -> Result {
+    /// Changes `qp` from "reset" to "initialised".
+    ///
+    /// # Safety
+    ///
+    /// `qp` must be the live queue pair these attributes belong to.
+    pub(super) unsafe fn init(&mut self, qp: *mut sys::ib_qp, port: u8, access: Access) -> Result {
         let attr = self.begin(QpState::Reset)?;
         attr.qp_state = sys::ib_qp_state_IB_QPS_INIT;
         attr.port_num = port.into();
@@ -92,10 +96,16 @@ impl Attributes {
             | sys::ib_qp_attr_mask_IB_QP_PKEY_INDEX
             | sys::ib_qp_attr_mask_IB_QP_PORT
             | sys::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS;
-        self.modify(qp, mask, QpState::Init)
+        // SAFETY: As promised by the caller; the attributes that `mask` names are filled in.
+        unsafe { self.modify(qp, mask, QpState::Init) }
     }
 
-    pub(super) fn to_rtr(&mut self, qp: *mut sys::ib_qp, to: &RtrAttr) -> Result {
+    /// Changes `qp` from "initialised" to "ready to receive".
+    ///
+    /// # Safety
+    ///
+    /// `qp` must be the live queue pair these attributes belong to.
+    pub(super) unsafe fn rtr(&mut self, qp: *mut sys::ib_qp, to: &RtrAttr) -> Result {
         let attr = self.begin(QpState::Init)?;
         attr.qp_state = sys::ib_qp_state_IB_QPS_RTR;
         attr.path_mtu = to.mtu;
@@ -121,10 +131,16 @@ impl Attributes {
             | sys::ib_qp_attr_mask_IB_QP_RQ_PSN
             | sys::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC
             | sys::ib_qp_attr_mask_IB_QP_MIN_RNR_TIMER;
-        self.modify(qp, mask, QpState::Rtr)
+        // SAFETY: As promised by the caller; the attributes that `mask` names are filled in.
+        unsafe { self.modify(qp, mask, QpState::Rtr) }
     }
 
-    pub(super) fn to_rts(&mut self, qp: *mut sys::ib_qp, to: &RtsAttr) -> Result {
+    /// Changes `qp` from "ready to receive" to "ready to send".
+    ///
+    /// # Safety
+    ///
+    /// `qp` must be the live queue pair these attributes belong to.
+    pub(super) unsafe fn rts(&mut self, qp: *mut sys::ib_qp, to: &RtsAttr) -> Result {
         let attr = self.begin(QpState::Rtr)?;
         attr.qp_state = sys::ib_qp_state_IB_QPS_RTS;
         attr.timeout = to.timeout;
@@ -138,16 +154,23 @@ impl Attributes {
             | sys::ib_qp_attr_mask_IB_QP_RNR_RETRY
             | sys::ib_qp_attr_mask_IB_QP_SQ_PSN
             | sys::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC;
-        self.modify(qp, mask, QpState::Rts)
+        // SAFETY: As promised by the caller; the attributes that `mask` names are filled in.
+        unsafe { self.modify(qp, mask, QpState::Rts) }
     }
 
-    pub(super) fn to_error(&mut self, qp: *mut sys::ib_qp) -> Result {
+    /// Changes `qp` from any state to "error".
+    ///
+    /// # Safety
+    ///
+    /// `qp` must be the live queue pair these attributes belong to.
+    pub(super) unsafe fn error(&mut self, qp: *mut sys::ib_qp) -> Result {
         if self.state == QpState::Error {
             return Ok(());
         }
         let attr = self.begin(self.state)?;
         attr.qp_state = sys::ib_qp_state_IB_QPS_ERR;
-        self.modify(qp, sys::ib_qp_attr_mask_IB_QP_STATE, QpState::Error)
+        // SAFETY: As promised by the caller; the attributes that `mask` names are filled in.
+        unsafe { self.modify(qp, sys::ib_qp_attr_mask_IB_QP_STATE, QpState::Error) }
     }
 
     /// Cleared attributes for a step from the state `from`, if that is the present one.
@@ -160,9 +183,12 @@ impl Attributes {
         Ok(&mut self.raw)
     }
 
-    fn modify(&mut self, qp: *mut sys::ib_qp, mask: u32, to: QpState) -> Result {
-        // SAFETY: `qp` is the live queue pair these attributes belong to, as all callers in this
-        // module pass it, and the attributes that `mask` names are filled in.
+    /// # Safety
+    ///
+    /// `qp` must be the live queue pair these attributes belong to, and what `mask` names must be
+    /// filled in.
+    unsafe fn modify(&mut self, qp: *mut sys::ib_qp, mask: u32, to: QpState) -> Result {
+        // SAFETY: As promised by the caller.
         let ret = unsafe { sys::ib_modify_qp(qp, &mut *self.raw, mask as c_int) };
         kernel::error::to_result(ret)?;
         self.state = to;

@@ -12,6 +12,7 @@ use crate::sync::SpinLockBh;
 use crate::sys;
 use kernel::bindings;
 use kernel::error::to_result;
+use kernel::ffi::c_int;
 use kernel::new_mutex;
 use kernel::prelude::*;
 use kernel::sync::atomic::{Atomic, Relaxed};
@@ -81,7 +82,7 @@ impl Registrar {
         let mut wr = sys::ib_reg_wr::default();
         wr.wr.__bindgen_anon_1.wr_id = wr_id;
         wr.wr.opcode = sys::ib_wr_opcode_IB_WR_REG_MR;
-        wr.wr.send_flags = sys::ib_send_flags_IB_SEND_SIGNALED as _;
+        wr.wr.send_flags = sys::ib_send_flags_IB_SEND_SIGNALED as c_int;
         wr.mr = mr.as_raw();
         wr.key = mr.rkey();
         wr.access = access.as_raw();
