@@ -135,7 +135,8 @@ run_cargo() {
 	else
 		mkdir -p "$build/cargo-home"
 		cp /etc/resolv.conf "$(root_dir)/etc/resolv.conf"
-		in_root "BIND=$top:/src" "BIND=$build:/out" env -C /src CARGO_HOME=/out/cargo-home \
+		# The root trusts what the host trusts, such as a company's proxy.
+		in_root "BIND=$top:/src" "BIND=$build:/out" BIND=/etc/ssl/certs:/etc/ssl/certs env -C /src CARGO_HOME=/out/cargo-home \
 			CARGO_TARGET_DIR=/out/target nice cargo "$@"
 	fi
 }
