@@ -48,15 +48,13 @@ impl ElementMap {
         if self.used >= self.count {
             return None;
         }
+        // The lowest free bit belongs to an element: fewer than `count` are set, all below `count`.
         for (number, word) in (0u8..).zip(self.words.iter_mut()) {
             let bit = word.trailing_ones();
             if bit < u64::BITS {
                 let index = number
                     .saturating_mul(64)
                     .saturating_add(u8::try_from(bit).ok()?);
-                if index >= self.count {
-                    return None;
-                }
                 *word |= 1u64.wrapping_shl(bit);
                 self.used = self.used.saturating_add(1);
                 return RmbeIndex::new(index.saturating_add(1));
