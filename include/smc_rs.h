@@ -95,6 +95,11 @@ struct sock *smc_rs_helper_tcp_lookup_v6(struct net *net, const struct sk_buff *
 					 const struct in6_addr *saddr, __be16 sport,
 					 const struct in6_addr *daddr, u16 dport);
 void smc_rs_helper_sock_gen_put(struct sock *sk);
+void smc_rs_helper_linger_lock(void);
+void smc_rs_helper_linger_unlock(void);
+void smc_rs_helper_linger_arm(unsigned int ms);
+void smc_rs_helper_linger_cancel(void);
+void smc_rs_linger_expired(void);
 
 /* Locking, work queues, pages, RDMA verbs. */
 #include "smc_rs_rdma.h"

@@ -2,7 +2,9 @@
 /* Shims for looking at and widening TCP headers in a netfilter hook. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/mutex.h>
 #include <linux/skbuff.h>
+#include <linux/workqueue.h>
 #include <net/inet6_hashtables.h>
 #include <net/inet_hashtables.h>
 #include <net/inet_sock.h>
@@ -104,4 +106,34 @@ struct sock *smc_rs_helper_tcp_lookup_v6(struct net *net, const struct sk_buff *
 void smc_rs_helper_sock_gen_put(struct sock *sk)
 {
 	sock_gen_put(sk);
+}
+
+static DEFINE_MUTEX(linger_mutex);
+
+static void linger_expired(struct work_struct *work)
+{
+	smc_rs_linger_expired();
+}
+
+static DECLARE_DELAYED_WORK(linger_work, linger_expired);
+
+void smc_rs_helper_linger_lock(void)
+{
+	mutex_lock(&linger_mutex);
+}
+
+void smc_rs_helper_linger_unlock(void)
+{
+	mutex_unlock(&linger_mutex);
+}
+
+void smc_rs_helper_linger_arm(unsigned int ms)
+{
+	/* Does nothing if the work is waiting already: it looks at everything. */
+	schedule_delayed_work(&linger_work, msecs_to_jiffies(ms));
+}
+
+void smc_rs_helper_linger_cancel(void)
+{
+	cancel_delayed_work_sync(&linger_work);
 }

@@ -5,11 +5,21 @@
 //! C header: [`include/linux/proc_fs.h`](srctree/include/linux/proc_fs.h)
 
 use crate::{
-    net::ns::{Net, NetId},
-    sys,
+    net::ns::{
+        Net,
+        NetId, //
+    },
+    sys, //
 };
-use core::{marker::PhantomData, ptr};
-use kernel::{error::from_result, prelude::*, seq_file::SeqFile};
+use core::{
+    marker::PhantomData,
+    ptr, //
+};
+use kernel::{
+    error::from_result,
+    prelude::*,
+    seq_file::SeqFile, //
+};
 
 /// What a file shows.
 pub trait Show: 'static {

@@ -3,16 +3,25 @@
 //! Families, requests and dumps.
 
 use super::{
-    attr::{Attrs, Policy},
-    reply::Builder,
+    attr::{
+        Attrs,
+        Policy, //
+    },
+    reply::Builder, //
 };
-use crate::{net::ns::Net, sys};
+use crate::{
+    net::ns::Net,
+    sys, //
+};
 use core::marker::PhantomData;
 use kernel::{
-    error::{from_result, to_result},
+    error::{
+        from_result,
+        to_result, //
+    },
     page::PAGE_SIZE,
     prelude::*,
-    types::Opaque,
+    types::Opaque, //
 };
 
 /// How many numbers a dump can keep between its calls.

@@ -8,6 +8,17 @@ mod attr;
 mod family;
 mod reply;
 
-pub use attr::{Attrs, Kind, Policy};
-pub use family::{Dump, Family, FamilyRegistration, Info, Operation, DUMP_COOKIES};
+pub use attr::{
+    Attrs,
+    Kind,
+    Policy, //
+};
+pub use family::{
+    Dump,
+    Family,
+    FamilyRegistration,
+    Info,
+    Operation,
+    DUMP_COOKIES, //
+};
 pub use reply::Builder;

@@ -3,7 +3,10 @@
 //! Building messages.
 
 use crate::sys;
-use kernel::{error::to_result, prelude::*};
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
 
 /// A message being built.
 ///

@@ -6,21 +6,51 @@
 //! [`include/net/sock.h`](srctree/include/net/sock.h)
 
 use super::{
-    addr::{SockAddr, SockAddrStorage},
-    family_ops::{create, operations, Outer},
-    msg::{Msg, MsgDest, SpliceDest},
+    addr::{
+        SockAddr,
+        SockAddrStorage, //
+    },
+    family_ops::{
+        create,
+        operations, //
+    },
+    msg::{
+        Msg,
+        MsgDest,
+        SpliceDest, //
+    },
     ns::Net,
-    poll::{PollMask, PollRequest},
-    sock::{How, Sock, SockRef},
-    sockopt::{OptIn, OptOut},
+    outer::Outer,
+    poll::{
+        PollMask,
+        PollRequest, //
+    },
+    sock::{
+        How,
+        Sock,
+        SockRef, //
+    },
+    sockopt::{
+        OptIn,
+        OptOut, //
+    }, //
 };
 use crate::sys;
 use core::{
     marker::PhantomData,
     ptr,
-    sync::atomic::{AtomicPtr, Ordering},
+    sync::atomic::{
+        AtomicPtr,
+        Ordering, //
+    }, //
 };
-use kernel::{error::to_result, prelude::*, seq_file::SeqFile, sync::Arc, types::Opaque};
+use kernel::{
+    error::to_result,
+    prelude::*,
+    seq_file::SeqFile,
+    sync::Arc,
+    types::Opaque, //
+};
 
 /// What a stream socket of a family does. One value belongs to each socket.
 ///
@@ -264,7 +294,7 @@ impl<T: SocketOps> NewSocket<'_, T> {
         unsafe { Outer::<T>::set_value(sock, value) };
         let held = sock.hold();
         // SAFETY: `socket` is empty, and takes over the reference that `alloc` made.
-        unsafe { super::family_ops::graft(sock, self.socket) };
+        unsafe { super::outer::graft(sock, self.socket) };
         Ok(held)
     }
 }

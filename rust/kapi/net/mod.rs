@@ -16,16 +16,57 @@ pub mod tcp_io;
 pub mod tcp_option;
 
 mod family_ops;
+mod outer;
 mod tcp_header;
 mod tcp_hooks;
+mod tcp_linger;
+mod tcp_queue;
+mod tcp_state;
+mod wait;
 
-pub use addr::{InetAddr, SockAddr, SockAddrStorage};
-pub use family::{FamilyRegistration, FamilySlot, NewSocket, SocketOps};
-pub use msg::{Msg, MsgDest};
-pub use ns::{Net, NetId, NetRef, PerNet, PernetRegistration, PernetSlot};
-pub use poll::{PollMask, PollRequest};
-pub use sock::{Sock, SockGuard, SockRef, Waiter};
-pub use sockopt::{OptIn, OptOut};
-pub use tcp::{TcpSocket, TcpState};
+pub use addr::{
+    InetAddr,
+    SockAddr,
+    SockAddrStorage, //
+};
+pub use family::{
+    FamilyRegistration,
+    FamilySlot,
+    NewSocket,
+    SocketOps, //
+};
+pub use msg::{
+    Msg,
+    MsgDest, //
+};
+pub use ns::{
+    Net,
+    NetId,
+    NetRef,
+    PerNet,
+    PernetRegistration,
+    PernetSlot, //
+};
+pub use poll::{
+    PollMask,
+    PollRequest, //
+};
+pub use sock::{
+    Sock,
+    SockGuard,
+    SockRef,
+    Waiter, //
+};
+pub use sockopt::{
+    OptIn,
+    OptOut, //
+};
+pub use tcp::{
+    TcpSocket,
+    TcpState, //
+};
 pub use tcp_events::TcpEvents;
-pub use tcp_option::{OptionHooks, OptionUse};
+pub use tcp_option::{
+    OptionHooks,
+    OptionUse, //
+};

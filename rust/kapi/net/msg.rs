@@ -4,12 +4,21 @@
 //!
 //! C header: [`include/linux/socket.h`](srctree/include/linux/socket.h)
 
-use super::addr::{SockAddr, ADDR_MAX};
+use super::addr::{
+    SockAddr,
+    ADDR_MAX, //
+};
 use crate::sys;
-use core::{marker::PhantomData, slice};
+use core::{
+    marker::PhantomData,
+    slice, //
+};
 use kernel::{
-    iov::{IovIterDest, IovIterSource},
-    prelude::*,
+    iov::{
+        IovIterDest,
+        IovIterSource, //
+    },
+    prelude::*, //
 };
 
 /// Flags of `send` and `recv`, as in the user interface.

@@ -5,20 +5,36 @@
 //! C headers: [`include/net/net_namespace.h`](srctree/include/net/net_namespace.h),
 //! [`include/net/netns/generic.h`](srctree/include/net/netns/generic.h)
 
+use super::tcp_linger;
 use crate::sys;
 use core::{
     marker::PhantomData,
-    ptr::{self, NonNull},
-    sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering},
+    ptr::{
+        self,
+        NonNull, //
+    },
+    sync::atomic::{
+        AtomicBool,
+        AtomicPtr,
+        AtomicU32,
+        Ordering, //
+    }, //
 };
 use kernel::{
-    error::{from_result, to_result},
+    error::{
+        from_result,
+        to_result, //
+    },
     prelude::*,
     sync::{
-        aref::{ARef, AlwaysRefCounted},
-        rcu, Arc,
+        aref::{
+            ARef,
+            AlwaysRefCounted, //
+        },
+        rcu,
+        Arc, //
     },
-    types::Opaque,
+    types::Opaque, //
 };
 
 /// A network namespace.
@@ -197,6 +213,7 @@ impl<T: PerNet> PernetRegistration<T> {
                 // SAFETY: `ops` is pinned and stays until `drop` unregisters it.
                 to_result(unsafe { sys::register_pernet_subsys(ops) })?;
                 slot.ready.store(true, Ordering::Release);
+                tcp_linger::watch();
                 Ok(())
             }),
             _type: PhantomData,
@@ -238,9 +255,11 @@ impl<T: PerNet> PernetRegistration<T> {
 #[pinned_drop]
 impl<T: PerNet> PinnedDrop for PernetRegistration<T> {
     fn drop(self: Pin<&mut Self>) {
+        tcp_linger::unwatch();
         T::slot().ready.store(false, Ordering::Release);
         // SAFETY: By the type invariant `ops` is registered.
         unsafe { sys::unregister_pernet_subsys(self.ops.get()) };
+        tcp_linger::settle();
     }
 }
 
@@ -305,4 +324,5 @@ unsafe extern "C" fn exit<T: PerNet>(net: *mut sys::net) {
         let state = unsafe { Arc::from_raw(state) };
         state.exit();
     }
+    tcp_linger::net_exit(net);
 }

@@ -6,7 +6,10 @@
 //! [`include/uapi/linux/eventpoll.h`](srctree/include/uapi/linux/eventpoll.h)
 
 use crate::sys;
-use core::{marker::PhantomData, ops};
+use core::{
+    marker::PhantomData,
+    ops, //
+};
 
 /// The events of a poll call, the `EPOLL*` bits of the user interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

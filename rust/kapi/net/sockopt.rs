@@ -9,7 +9,10 @@ use core::marker::PhantomData;
 use kernel::{
     error::to_result,
     prelude::*,
-    uaccess::{UserPtr, UserSlice},
+    uaccess::{
+        UserPtr,
+        UserSlice, //
+    }, //
 };
 
 /// Level of the options every socket has.

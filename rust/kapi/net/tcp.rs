@@ -6,88 +6,46 @@
 //! [`include/net/tcp.h`](srctree/include/net/tcp.h)
 
 use super::{
-    addr::{InetAddr, SockAddr, SockAddrStorage},
+    addr::{
+        InetAddr,
+        SockAddr,
+        SockAddrStorage, //
+    },
     ns::Net,
-    sock::{Flag, How, Sock, WaitQueueRef},
-    sockopt::{OptIn, OptOut, SOL_TCP},
-    tcp_events::{self, TcpEvents},
+    sock::{
+        How,
+        Sock, //
+    },
+    sockopt::{
+        OptIn,
+        OptOut,
+        SOL_TCP, //
+    },
+    tcp_events::{
+        self,
+        TcpEvents, //
+    },
+    tcp_queue::WaitSharing, //
 };
 use crate::sys;
 use core::{
-    cell::UnsafeCell,
     ptr,
-    sync::atomic::{AtomicBool, AtomicI32, Ordering},
+    sync::atomic::{
+        AtomicBool,
+        AtomicI32,
+        Ordering, //
+    }, //
 };
-use kernel::{error::to_result, prelude::*, sync::Arc, types::Opaque};
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::Arc, //
+};
+
+pub use super::tcp_state::TcpState;
 
 const TCP_NODELAY: c_int = 1;
 const TCP_SAVE_SYN: c_int = 27;
-
-/// States of a TCP connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TcpState {
-    /// Open in both directions.
-    Established,
-    /// SYN sent.
-    SynSent,
-    /// SYN received.
-    SynRecv,
-    /// FIN sent, not acknowledged.
-    FinWait1,
-    /// FIN sent and acknowledged.
-    FinWait2,
-    /// Both sides closed, waiting for old segments to die.
-    TimeWait,
-    /// Not connected.
-    Close,
-    /// The peer sent FIN.
-    CloseWait,
-    /// Both sent FIN, ours is not acknowledged.
-    LastAck,
-    /// Waiting for connections.
-    Listen,
-    /// Both sent FIN at the same time.
-    Closing,
-    /// Some other state of the kernel.
-    Other(u8),
-}
-
-impl TcpState {
-    fn from_raw(state: u8) -> Self {
-        match state {
-            1 => Self::Established,
-            2 => Self::SynSent,
-            3 => Self::SynRecv,
-            4 => Self::FinWait1,
-            5 => Self::FinWait2,
-            6 => Self::TimeWait,
-            7 => Self::Close,
-            8 => Self::CloseWait,
-            9 => Self::LastAck,
-            10 => Self::Listen,
-            11 => Self::Closing,
-            other => Self::Other(other),
-        }
-    }
-
-    /// The number the kernel uses, which is also what `Sock::set_state` takes.
-    pub fn to_raw(self) -> u8 {
-        match self {
-            Self::Established => 1,
-            Self::SynSent => 2,
-            Self::SynRecv => 3,
-            Self::FinWait1 => 4,
-            Self::FinWait2 => 5,
-            Self::TimeWait => 6,
-            Self::Close => 7,
-            Self::CloseWait => 8,
-            Self::LastAck => 9,
-            Self::Listen => 10,
-            Self::Closing => 11,
-            Self::Other(state) => state,
-        }
-    }
-}
 
 /// A TCP socket without file.
 ///
@@ -99,7 +57,7 @@ impl TcpState {
 /// `socket` is a TCP socket that only this value uses.
 pub struct TcpSocket {
     pub(crate) socket: *mut sys::socket,
-    wait: Pin<KBox<WaitSharing>>,
+    pub(super) wait: Pin<KBox<WaitSharing>>,
     /// `TCP_SAVE_SYN` as the user wants it; only meaningful while `saves_syn`.
     user_save_syn: AtomicI32,
     /// Whether SYN packets are kept for [`TcpSocket::peer_offered_option`].
@@ -110,87 +68,6 @@ pub struct TcpSocket {
 unsafe impl Send for TcpSocket {}
 // SAFETY: As above.
 unsafe impl Sync for TcpSocket {}
-
-/// Which wait queue the TCP socket wakes.
-///
-/// The queue must not change while a thread is on it: whoever calls a function that may put the
-/// thread there holds `lock` for reading, whoever changes the queue holds it for writing.
-#[pin_data]
-struct WaitSharing {
-    #[pin]
-    lock: Opaque<sys::rw_semaphore>,
-    /// Keeps alive the queue in use, `None` if it is the socket's own. Guarded by `lock`.
-    shared: UnsafeCell<Option<WaitQueueRef>>,
-    /// Number of [`FileLoan`]s. Guarded by the callback lock of the socket.
-    loans: UnsafeCell<usize>,
-}
-
-impl WaitSharing {
-    fn new() -> Result<Pin<KBox<Self>>> {
-        KBox::pin_init(
-            pin_init!(Self {
-                // SAFETY: The semaphore is pinned and not in use yet.
-                lock <- Opaque::ffi_init(|lock| unsafe { sys::smc_rs_helper_init_rwsem(lock) }),
-                shared: UnsafeCell::new(None),
-                loans: UnsafeCell::new(0),
-            }),
-            GFP_KERNEL,
-        )
-    }
-}
-
-/// The wait queue does not change.
-pub(crate) struct QueueGuard<'a>(&'a WaitSharing);
-
-impl Drop for QueueGuard<'_> {
-    fn drop(&mut self) {
-        // SAFETY: The guard shows that the lock is held for reading.
-        unsafe { sys::up_read(self.0.lock.get()) };
-    }
-}
-
-/// The TCP socket seems to belong to a file, as some operations require.
-///
-/// # Invariants
-///
-/// Counted in `loans`, and the file outlives the value.
-pub(crate) struct FileLoan<'a>(&'a TcpSocket);
-
-impl<'a> FileLoan<'a> {
-    /// Lends `file` to `tcp`.
-    ///
-    /// # Safety
-    ///
-    /// `file` is that of the socket on behalf of which `tcp` exists, and outlives the result.
-    pub(crate) unsafe fn new(tcp: &'a TcpSocket, file: *mut sys::file) -> Self {
-        // SAFETY: The socket is valid; who looks at `file` does so with one of its locks held or
-        // under RCU, as it is with files.
-        unsafe {
-            sys::smc_rs_helper_callback_write_lock(tcp.sk());
-            *tcp.wait.loans.get() += 1;
-            ptr::addr_of_mut!((*tcp.socket).file).write_volatile(file);
-            sys::smc_rs_helper_callback_write_unlock(tcp.sk());
-        }
-        // INVARIANT: Counted above.
-        Self(tcp)
-    }
-}
-
-impl Drop for FileLoan<'_> {
-    fn drop(&mut self) {
-        let tcp = self.0;
-        // SAFETY: As in `new`.
-        unsafe {
-            sys::smc_rs_helper_callback_write_lock(tcp.sk());
-            let loans = tcp.wait.loans.get();
-            *loans -= 1;
-            if *loans == 0 {
-                ptr::addr_of_mut!((*tcp.socket).file).write_volatile(ptr::null_mut());
-            }
-            sys::smc_rs_helper_callback_write_unlock(tcp.sk());
-        }
-    }
-}
 
 impl TcpSocket {
     /// Makes a socket in `net` for the calling process, `family` being `AF_INET` or `AF_INET6`.
@@ -239,48 +116,6 @@ impl TcpSocket {
         // SAFETY: The socket has operations until it is released, and they are static data of a
         // module that the socket holds.
         unsafe { &*ptr::addr_of!((*self.socket).ops).read_volatile() }
-    }
-
-    /// Fixes the wait queue while the thread may be on it.
-    pub(crate) fn use_queue(&self) -> QueueGuard<'_> {
-        // SAFETY: The semaphore is initialised.
-        unsafe { sys::down_read(self.wait.lock.get()) };
-        QueueGuard(&self.wait)
-    }
-
-    /// Makes the TCP socket wake the wait queue of `outer`: everybody who waits for, polls, or
-    /// wants `SIGIO` from that socket is then woken by what happens on the TCP connection. The
-    /// inode number shown for the connection becomes that of `outer`, too.
-    ///
-    /// The queue stays allocated as long as this TCP socket may wake it, even if `outer` is closed
-    /// earlier.
-    ///
-    /// # Errors
-    ///
-    /// `EBADF` if `outer` was closed.
-    pub fn share_wait_queue(&self, outer: &Sock) -> Result {
-        let queue = WaitQueueRef::of(outer)?;
-        let sk = self.sk();
-        // SAFETY: The semaphore is initialised.
-        unsafe { sys::down_write(self.wait.lock.get()) };
-        // SAFETY: The socket is valid. The flag makes TCP look at the list of `SIGIO` receivers,
-        // which is in the queue.
-        unsafe {
-            sys::smc_rs_helper_lock_sock(sk);
-            sys::smc_rs_helper_sock_set_flag(sk, Flag::Fasync as c_int);
-            sys::smc_rs_helper_callback_write_lock(sk);
-            sys::smc_rs_helper_set_wait_queue(sk, queue.as_ptr());
-            (*sk).sk_ino = queue.inode_number();
-            sys::smc_rs_helper_callback_write_unlock(sk);
-            sys::smc_rs_helper_release_sock(sk);
-        }
-        // SAFETY: The lock is held for writing.
-        let old = unsafe { (*self.wait.shared.get()).replace(queue) };
-        // SAFETY: Taken above.
-        unsafe { sys::up_write(self.wait.lock.get()) };
-        // Whoever still wakes the old queue does so under RCU, which its memory waits for.
-        drop(old);
-        Ok(())
     }
 
     /// `bind`.

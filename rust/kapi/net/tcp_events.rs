@@ -17,10 +17,22 @@ use super::sock::Sock;
 use crate::sys;
 use core::{
     mem,
-    ptr::{self, addr_of, addr_of_mut},
-    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    ptr::{
+        self,
+        addr_of,
+        addr_of_mut, //
+    },
+    sync::atomic::{
+        AtomicBool,
+        AtomicU64,
+        AtomicUsize,
+        Ordering, //
+    }, //
 };
-use kernel::{prelude::*, sync::Arc};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 /// Is told what happens on a TCP connection.
 ///

@@ -12,12 +12,24 @@
 use super::{
     tcp_events,
     tcp_header::{
-        ack_number, append, header_len, opening, ports, scan, IpVersion, Opening, MAX_HEADER,
-        MIN_HEADER, OPTION_LEN,
-    },
+        ack_number,
+        append,
+        header_len,
+        opening,
+        ports,
+        scan,
+        IpVersion,
+        Opening,
+        MAX_HEADER,
+        MIN_HEADER,
+        OPTION_LEN, //
+    }, //
 };
 use crate::sys;
-use core::{ptr::addr_of, slice};
+use core::{
+    ptr::addr_of,
+    slice, //
+};
 use kernel::prelude::*;
 
 /// Number of hooks per namespace.

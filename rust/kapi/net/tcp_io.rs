@@ -3,14 +3,35 @@
 //! Data of a kernel TCP socket: on behalf of user space, and of the kernel's own.
 
 use super::{
-    msg::{flags, Msg, MsgDest, SpliceDest},
-    poll::{PollMask, PollRequest},
-    sock::{interrupted, signal_pending, to_len, FOREVER},
-    tcp::{FileLoan, TcpSocket},
+    msg::{
+        flags,
+        Msg,
+        MsgDest,
+        SpliceDest, //
+    },
+    poll::{
+        PollMask,
+        PollRequest, //
+    },
+    sock::{
+        interrupted,
+        signal_pending,
+        to_len,
+        FOREVER, //
+    },
+    tcp::TcpSocket,
+    tcp_queue::FileLoan, //
 };
 use crate::sys;
-use core::{mem, ptr};
-use kernel::{prelude::*, time::msecs_to_jiffies, types::Opaque};
+use core::{
+    mem,
+    ptr, //
+};
+use kernel::{
+    prelude::*,
+    time::msecs_to_jiffies,
+    types::Opaque, //
+};
 
 impl TcpSocket {
     /// `sendmsg` with the caller's own message.
@@ -182,17 +203,33 @@ impl TcpSocket {
     /// `ETIMEDOUT` if the time was not enough, `ECONNRESET` if the peer closed before, `EINTR` or
     /// a restart error if a signal came, else those of `recv`. Part of the data may be lost then.
     pub fn recv_exact(&self, buf: &mut [u8], timeout_ms: u32) -> Result {
+        if self.recv_within(buf, timeout_ms)? < buf.len() {
+            return Err(ETIMEDOUT);
+        }
+        Ok(())
+    }
+
+    /// Fills `buf` as far as the data that come within `timeout_ms` milliseconds reach; returns how
+    /// many bytes that were.
+    ///
+    /// # Errors
+    ///
+    /// As [`TcpSocket::recv_exact`], but for the time-out.
+    pub fn recv_within(&self, buf: &mut [u8], timeout_ms: u32) -> Result<usize> {
         let mut left = msecs_to_jiffies(timeout_ms) as c_long;
         let mut at = 0;
         while let Some(rest) = buf.get_mut(at..).filter(|rest| !rest.is_empty()) {
             match self.recv_some(rest) {
                 Ok(0) => return Err(ECONNRESET),
                 Ok(got) => at += got,
-                Err(EAGAIN) => self.wait_readable(&mut left)?,
+                Err(EAGAIN) => match self.wait_readable(&mut left) {
+                    Err(ETIMEDOUT) => break,
+                    waited => waited?,
+                },
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(at)
     }
 
     /// Sleeps until there is something to read, or the connection ended.

@@ -15,36 +15,55 @@
 //! TCP header, where the segment is signed or carries data, and in answers that are SYN cookies.
 
 use super::{
-    ns::{Net, NetRef},
+    ns::{
+        Net,
+        NetId,
+        NetRef, //
+    },
     tcp::TcpSocket,
     tcp_events,
     tcp_header::OPTION_LEN,
-    tcp_hooks::{self, HOOKS},
+    tcp_hooks::{
+        self,
+        HOOKS, //
+    },
+    tcp_linger, //
 };
 use crate::sys;
 use kernel::{
     error::to_result,
     new_mutex,
     prelude::*,
-    sync::{Arc, Mutex},
-    types::Opaque,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+    types::Opaque, //
 };
 
 /// The means to send and see the option in one network namespace.
 ///
-/// Nothing is installed, and packets take no other way than usual, while there is no
-/// [`OptionUse`].
+/// Nothing is installed, and packets take no other way than usual, when there has been no
+/// [`OptionUse`] for a few seconds.
 #[pin_data]
 pub struct OptionHooks {
     option: &'static [u8; OPTION_LEN],
     #[pin]
     ops: Opaque<[sys::nf_hook_ops; HOOKS]>,
-    /// Number of uses; the hooks are registered while it is not 0.
     #[pin]
-    users: Mutex<usize>,
+    users: Mutex<Users>,
 }
 
-// SAFETY: `ops` is only touched with `users` locked.
+/// Who uses the hooks.
+struct Users {
+    /// The namespace they were first used in.
+    net: Option<NetId>,
+    /// Number of uses; the hooks are registered while it is not 0, and some time longer.
+    count: usize,
+}
+
+// SAFETY: `ops` is only touched by who registers or unregisters the hooks, and these are serialised
+// by `users` and the lock of the list of lingering hooks.
 unsafe impl Send for OptionHooks {}
 // SAFETY: As above.
 unsafe impl Sync for OptionHooks {}
@@ -63,7 +82,7 @@ impl OptionHooks {
                     // SAFETY: `ops` is valid for writing.
                     unsafe { ops.write(tcp_hooks::table(option)) }
                 }),
-                users <- new_mutex!(0, "tcp_option_users"),
+                users <- new_mutex!(Users { net: None, count: 0 }, "tcp_option_users"),
             }),
             GFP_KERNEL,
         )
@@ -73,13 +92,16 @@ impl OptionHooks {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// `EINVAL` if these hooks were used in another namespace before, `ENOMEM`.
     pub fn start_use(self: &Arc<Self>, net: &Net) -> Result<OptionUse> {
         let mut users = self.users.lock();
-        if *users == 0 {
+        if *users.net.get_or_insert(net.id()) != net.id() {
+            return Err(EINVAL);
+        }
+        if users.count == 0 && !tcp_linger::revive(self, net) {
             self.register(net)?;
         }
-        *users += 1;
+        users.count += 1;
         drop(users);
         Ok(OptionUse {
             hooks: self.clone(),
@@ -101,7 +123,8 @@ impl OptionHooks {
         })
     }
 
-    fn unregister(&self, net: &Net) {
+    /// Undoes `register`. May sleep.
+    pub(crate) fn unregister(&self, net: &Net) {
         // SAFETY: Registered by `register` with the same arguments.
         unsafe {
             if sys::smc_rs_helper_tcp_native_option() {
@@ -122,8 +145,8 @@ pub struct OptionUse {
 impl Drop for OptionUse {
     fn drop(&mut self) {
         let mut users = self.hooks.users.lock();
-        *users -= 1;
-        if *users == 0 {
+        users.count -= 1;
+        if users.count == 0 && !tcp_linger::keep(&self.hooks, &self.net) {
             self.hooks.unregister(&self.net);
         }
     }
@@ -162,7 +185,7 @@ impl TcpSocket {
     pub fn withdraw_option(&self) {
         // SAFETY: The socket is a TCP socket.
         unsafe { sys::smc_rs_helper_tcp_native_option_set(self.sk(), false) };
-        // A socket that has no hook never offered anything.
+        // This fails only for a socket that never offered anything.
         let _ = tcp_events::set_offer(self.sock(), false);
     }
 
