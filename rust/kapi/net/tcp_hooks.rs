@@ -184,7 +184,7 @@ fn outgoing(packet: &Packet, ip: IpVersion, option: &[u8; OPTION_LEN]) -> Option
     let bytes = unsafe { slice::from_raw_parts_mut(start, headers + OPTION_LEN) };
     // SAFETY: The packet is valid.
     let partial = unsafe { sys::smc_rs_helper_skb_csum_partial(packet.0) };
-    append(bytes, ip, tcp, option, partial).ok()
+    append(bytes, ip, tcp, option, partial)
 }
 
 /// Notes whether an incoming SYN-ACK for a connecting socket of ours has the option.
