@@ -139,14 +139,6 @@ impl DeviceTable {
         best
     }
 
-    /// Whether any device can be used from namespace `net`.
-    pub(crate) fn any(&self, net: &Net) -> bool {
-        self.devices
-            .lock()
-            .iter()
-            .any(|device| device.accessible_from(net))
-    }
-
     fn add(&self, device: Arc<Device>) -> Result {
         self.devices.lock().push(device, GFP_KERNEL)?;
         Ok(())

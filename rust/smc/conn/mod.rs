@@ -11,12 +11,19 @@
 //! taken before the link's and after every mutex; it is held while messages are posted, which keeps
 //! them in order.
 
+mod close;
+mod cork;
 pub(crate) mod recv;
 pub(crate) mod send;
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    workqueue::{
+        impl_has_delayed_work,
+        new_delayed_work,
+        DelayedWork, //
+    },
 };
 use smc_kapi::{
     module::now_ms,
@@ -31,7 +38,6 @@ use smc_kapi::{
 };
 use smc_proto::{
     conn::{
-        CloseError,
         Conn,
         ConnParams,
         Events, //
@@ -40,6 +46,8 @@ use smc_proto::{
         AlertToken,
         BufSize, //
     },
+    lgr::element_address,
+    reason::DeclineReason,
     state::ConnState,
     wire::{
         cdc::CdcMessage,
@@ -68,9 +76,6 @@ use crate::smc::{
 /// the wire does not fall silent. What is written meanwhile goes out together.
 const MAX_IN_FLIGHT: u8 = 2;
 
-/// How long a closed socket's connection waits for its peer.
-const LINGER_MS: u64 = 60_000;
-
 /// A connection of a link group.
 #[pin_data]
 pub(crate) struct Connection {
@@ -84,9 +89,16 @@ pub(crate) struct Connection {
     send: SendRing,
     #[pin]
     inner: SpinLockBh<Inner>,
+    /// Lets go of writes that were held back.
+    #[pin]
+    uncork: DelayedWork<Connection>,
     /// The socket whose sleepers and pollers are woken; `None` before accept and after close.
     #[pin]
     owner: SpinLockBh<Option<SockRef>>,
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for Connection { self.uncork }
 }
 
 struct Inner {
@@ -96,14 +108,16 @@ struct Inner {
     in_flight: u8,
     /// Writes are held back: `MSG_MORE`, `TCP_CORK`.
     corked: bool,
-    /// When the socket was closed, in ms.
-    closed_at: Option<u64>,
+    /// Since when a closed socket's connection hears nothing of its peer, in ms.
+    waiting_since: Option<u64>,
     /// Bytes that were ever received: so much of the RMB element is not zero any more.
     received: u64,
     /// Bytes that were ever posted.
     sent: u64,
     /// The connection is counted as established.
     counted: bool,
+    /// The socket layer knows the error.
+    error_reported: bool,
 }
 
 #[allow(clippy::large_enum_variant, reason = "a heap allocation would not make it smaller")]
@@ -160,11 +174,13 @@ impl Connection {
                     link: Some(link),
                     in_flight: 0,
                     corked: false,
-                    closed_at: None,
+                    waiting_since: None,
                     received: 0,
                     sent: 0,
                     counted: false,
+                    error_reported: false,
                 }, "smc_connection"),
+                uncork <- new_delayed_work!("smc_connection_uncork"),
                 owner <- new_spinlock_bh!(None, "smc_connection_owner"),
             }? Error),
             GFP_KERNEL,
@@ -189,7 +205,13 @@ impl Connection {
     }
 
     /// The peer's endpoint is known: data may flow. A message that came early is taken now.
-    pub(crate) fn activate(self: &Arc<Self>, peer: &RdmaEndpoint) {
+    ///
+    /// # Errors
+    ///
+    /// `CNFERR` when the element that the peer describes cannot be.
+    pub(crate) fn activate(self: &Arc<Self>, peer: &RdmaEndpoint) -> Result<(), DeclineReason> {
+        let remote = element_address(peer.rmb_addr, peer.rmbe_index, peer.buf_size)
+            .ok_or(DeclineReason::CNFERR)?;
         let events = {
             let mut inner = self.inner.lock();
             let mut conn = Conn::new(ConnParams {
@@ -201,13 +223,13 @@ impl Connection {
             conn.activate();
             let early = match &inner.stage {
                 Stage::Reserved { early } => *early,
-                _ => return,
+                _ => return Err(DeclineReason::INTERR),
             };
             inner.stage = Stage::Live {
                 conn,
                 target: WriteTarget {
                     local: self.send.sge(),
-                    remote: element_address(peer),
+                    remote: remote.0,
                     rkey: peer.rkey,
                 },
             };
@@ -216,6 +238,7 @@ impl Connection {
         if let Some(events) = events {
             self.act(events);
         }
+        Ok(())
     }
 
     /// The handshake is over: the connection counts.
@@ -254,6 +277,7 @@ impl Connection {
         let Stage::Live { conn, .. } = &mut inner.stage else {
             return Events::NONE;
         };
+        inner.waiting_since = inner.waiting_since.map(|_| now_ms());
         let before = u64::from(conn.rx().readable());
         let mut events = match conn.on_cdc(message) {
             Ok(events) => events,
@@ -360,8 +384,10 @@ impl Connection {
             .with(Events::PEER_CLOSED)
             .with(Events::PEER_ABORT)
             .with(Events::FREE);
-        if events.intersects(STATE) {
+        if !events.is_empty() {
             self.report_error();
+        }
+        if events.intersects(STATE) {
             self.wake(Sock::wake_state);
         }
         if events.contains(Events::READABLE) {
@@ -373,6 +399,9 @@ impl Connection {
         if events.contains(Events::URGENT) {
             self.wake(Sock::send_sigurg);
         }
+        if events.contains(Events::QUARANTINE) {
+            self.abandon();
+        }
         self.retire_if_finished();
     }
 
@@ -382,36 +411,8 @@ impl Connection {
         }
     }
 
-    /// Leaves the group's table once both sides have closed and the last message is through.
-    fn retire_if_finished(self: &Arc<Self>) {
-        let finished = {
-            let inner = self.inner.lock();
-            match &inner.stage {
-                Stage::Live { conn, .. } => conn.is_finished() && inner.in_flight == 0,
-                _ => false,
-            }
-        };
-        if finished {
-            self.retire();
-        }
-    }
-
-    fn retire(self: &Arc<Self>) {
-        if !self.group.forget(self) {
-            return;
-        }
-        let (received, counted) = {
-            let mut inner = self.inner.lock();
-            (inner.received, core::mem::take(&mut inner.counted))
-        };
-        self.rmb.mark_used(received);
-        if counted {
-            self.group.net().stats.active.add(-1);
-        }
-    }
-
     /// Applies `end` to the protocol state and acts on the outcome.
-    fn end(self: &Arc<Self>, end: impl FnOnce(&mut Conn) -> Events) {
+    pub(super) fn end(self: &Arc<Self>, end: impl FnOnce(&mut Conn) -> Events) {
         let events = {
             let mut inner = self.inner.lock();
             let Stage::Live { conn, .. } = &mut inner.stage else {
@@ -421,62 +422,6 @@ impl Connection {
             events.with(self.push_locked(&mut inner))
         };
         self.act(events);
-    }
-
-    /// The application shut down writing.
-    pub(crate) fn shutdown_write(self: &Arc<Self>) {
-        self.end(Conn::shutdown_write);
-    }
-
-    /// The socket is gone; data that was written still goes out.
-    pub(crate) fn close(self: &Arc<Self>) {
-        let old = self.owner.lock().take();
-        drop(old);
-        self.inner.lock().closed_at = Some(now_ms());
-        self.set_corked(false);
-        self.end(Conn::close);
-    }
-
-    /// Resets the connection.
-    pub(crate) fn abort(self: &Arc<Self>) {
-        self.end(Conn::abort);
-    }
-
-    /// The link is lost. Returns it for the caller to drop in process context.
-    pub(crate) fn link_down(self: &Arc<Self>) -> Option<Arc<Link>> {
-        let link = {
-            let mut inner = self.inner.lock();
-            inner.in_flight = 0;
-            inner.link.take()
-        };
-        self.end(Conn::link_down);
-        self.retire();
-        link
-    }
-
-    /// The handshake failed after the peer learned of our buffers: nobody else may get them.
-    pub(crate) fn abandon(&self) {
-        self.inner.lock().stage = Stage::Abandoned;
-    }
-
-    /// Gives up on a peer that does not answer a close in time.
-    pub(crate) fn check_linger(self: &Arc<Self>, now: u64) {
-        let overdue = self
-            .inner
-            .lock()
-            .closed_at
-            .is_some_and(|at| now.saturating_sub(at) >= LINGER_MS);
-        if overdue {
-            self.end(Conn::wait_timeout);
-        }
-    }
-
-    /// Holds small writes back, or lets go of them.
-    pub(crate) fn set_corked(self: &Arc<Self>, corked: bool) {
-        let was = core::mem::replace(&mut self.inner.lock().corked, corked);
-        if was && !corked {
-            self.push();
-        }
     }
 
     /// Calls `f` with the protocol state; `None` before the handshake is over.
@@ -499,13 +444,21 @@ impl Connection {
 
     /// The error that ended the connection as an errno.
     pub(crate) fn error(&self) -> Option<Error> {
-        self.with(|conn| conn.error()).flatten().map(errno)
+        self.with(|conn| conn.error()).flatten().map(close::errno)
     }
 
-    /// Tells the socket layer about the error, for `SO_ERROR` and pollers.
+    /// Tells the socket layer about the error, once, for `SO_ERROR` and pollers.
     pub(crate) fn report_error(&self) {
-        if let Some(error) = self.error() {
-            self.wake(|sock| sock.set_err(-error.to_errno()));
+        let Some(error) = self.error() else {
+            return;
+        };
+        let owner = self.owner.lock();
+        let Some(sock) = owner.as_ref() else {
+            return;
+        };
+        if !core::mem::replace(&mut self.inner.lock().error_reported, true) {
+            sock.set_err(-error.to_errno());
+            sock.wake_error();
         }
     }
 
@@ -527,20 +480,5 @@ impl Connection {
     /// Payload size of the local RMB element as it is told to the peer.
     pub(crate) fn rmb_size(&self) -> BufSize {
         self.rmb.size()
-    }
-}
-
-/// Address of the RMB element that an endpoint describes.
-fn element_address(peer: &RdmaEndpoint) -> u64 {
-    let offset = u64::from(peer.buf_size.bytes()) * u64::from(peer.rmbe_index.zero_based());
-    peer.rmb_addr.0.wrapping_add(offset)
-}
-
-/// What the socket calls return for the way a connection ended. TCP programs know no other.
-fn errno(error: CloseError) -> Error {
-    match error {
-        CloseError::PeerAborted | CloseError::LinkLost => ECONNRESET,
-        CloseError::Aborted => ECONNABORTED,
-        CloseError::TimedOut => ETIMEDOUT,
     }
 }

@@ -42,7 +42,8 @@ impl Connection {
     ) -> Result<usize> {
         let how = msg.flags();
         let urgent = how & flags::OOB != 0;
-        self.set_corked(corked || how & flags::MORE != 0);
+        let corked = corked || how & flags::MORE != 0;
+        self.set_corked(corked);
         let mut timeout = sock.sndtimeo(how & flags::DONTWAIT != 0);
         let mut done = 0;
         while done < len {
@@ -50,6 +51,9 @@ impl Connection {
                 Ok(0) => {}
                 Ok(n) => {
                     done += n;
+                    if corked {
+                        self.limit_cork();
+                    }
                     continue;
                 }
                 Err(error) => return partial(done, error),
@@ -89,7 +93,7 @@ impl Connection {
             .ok_or(ENOTCONN)?
             .map_err(|error: SendError| match error {
                 SendError::Shutdown => EPIPE,
-                SendError::Ended(error) => super::errno(error),
+                SendError::Ended(error) => super::close::errno(error),
             })?;
         let wanted = spans[0].len as usize + spans[1].len as usize;
         if wanted == 0 {

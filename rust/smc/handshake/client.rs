@@ -104,7 +104,7 @@ fn first_contact(
     group
         .register_first(&link, &conn)
         .map_err(|_| DeclineReason::ERR_REGBUF)?;
-    conn.activate(&accepted.peer);
+    conn.activate(&accepted.peer)?;
     group
         .start_llc(&link, &accepted.peer, accepted.mtu)
         .map_err(|_| DeclineReason::ERR_RDYLNK)?;
@@ -129,7 +129,7 @@ fn join(
         .map_err(resource_reason)?;
     let mut reservation = Reservation::new(conn.clone());
     // The server may write as soon as it has the Confirm.
-    conn.activate(&accepted.peer);
+    conn.activate(&accepted.peer)?;
     let confirm = accepted.confirm(hs.endpoint(&link, &conn)?, false);
     reservation.told_peer = true;
     hs.send(&Message::Confirm(confirm))?;

@@ -23,21 +23,23 @@ use smc_proto::{
     handshake::{
         self,
         LateClc,
-        Outcome,
-        CLC_WAIT_MS, //
+        Outcome, //
     },
     ids::{
         BufSize,
         Version, //
     },
     reason::DeclineReason,
-    wire::clc::{
-        Header,
-        Kind,
-        Message,
-        RdmaEndpoint,
-        HEADER_LEN,
-        MAX_LEN, //
+    wire::{
+        self,
+        clc::{
+            Header,
+            Kind,
+            Message,
+            RdmaEndpoint,
+            HEADER_LEN,
+            MAX_LEN, //
+        }, //
     },
 };
 
@@ -102,6 +104,8 @@ enum Stop {
     Protocol(Outcome, Option<Kind>),
     /// The TCP connection failed.
     Tcp(Error),
+    /// A message has the form of one and cannot be understood.
+    Unreadable(wire::Error),
 }
 
 impl From<Outcome> for Stop {
@@ -121,7 +125,12 @@ impl Handshake<'_> {
     fn read(&self, awaited: Kind, wait_ms: u64) -> Result<Message, Stop> {
         let deadline = now_ms() + wait_ms;
         let mut head = [0; HEADER_LEN];
-        self.read_exact(&mut head, deadline, awaited)?;
+        if self.read_exact(&mut head, deadline)? == 0 {
+            return Err(Stop::Protocol(
+                Outcome::Decline(DeclineReason::TIMEOUT_CL),
+                Some(awaited),
+            ));
+        }
         let header = Header::parse(&head).map_err(Outcome::from)?;
         // The rest is read whole, also what a newer version may have added to the message.
         let mut bytes = KVec::with_capacity(header.length, GFP_KERNEL).map_err(no_memory)?;
@@ -132,21 +141,24 @@ impl Handshake<'_> {
             .resize(header.length, 0, GFP_KERNEL)
             .map_err(no_memory)?;
         if let Some(body) = bytes.get_mut(HEADER_LEN..) {
-            self.read_exact(body, deadline, awaited)?;
+            self.read_exact(body, deadline)?;
         }
-        Message::parse(&bytes).map_err(|error| Stop::Protocol(error.into(), Some(awaited)))
+        Message::parse(&bytes).map_err(Stop::Unreadable)
     }
 
-    fn read_exact(&self, buf: &mut [u8], deadline: u64, awaited: Kind) -> Result<(), Stop> {
+    /// Fills `buf`; 0 when nothing at all came in time. Part of a message is neither one nor data,
+    /// so that nobody could go on with the stream.
+    fn read_exact(&self, buf: &mut [u8], deadline: u64) -> Result<usize, Stop> {
         let left = deadline.saturating_sub(now_ms());
         // CAST: a wait is a few seconds.
-        match self.tcp.recv_exact(buf, left as u32) {
-            Ok(()) => Ok(()),
-            Err(error) if error == ETIMEDOUT => Err(Stop::Protocol(
-                Outcome::Decline(DeclineReason::TIMEOUT_CL),
-                Some(awaited),
-            )),
-            Err(error) => Err(Stop::Tcp(error)),
+        let got = self
+            .tcp
+            .recv_within(buf, left as u32)
+            .map_err(Stop::Tcp)?;
+        if got == 0 || got == buf.len() {
+            Ok(got)
+        } else {
+            Err(Stop::Protocol(Outcome::TIMED_OUT, None))
         }
     }
 
@@ -163,6 +175,7 @@ impl Handshake<'_> {
     /// Ends a handshake that cannot go on: tells the peer where it has to know.
     fn stop(&self, stop: Stop, version: Version) -> End {
         match stop {
+            Stop::Unreadable(error) => self.stop(Outcome::from(error).into(), version),
             Stop::Protocol(Outcome::Decline(reason), awaited) => {
                 let decline = handshake::decline(self.global.peer_id(), version, reason);
                 match self.send(&Message::Decline(decline)) {
@@ -259,10 +272,6 @@ impl Reservation {
             conn: Some(conn),
             told_peer: false,
         }
-    }
-
-    fn conn(&self) -> Result<&Arc<Connection>, Stop> {
-        self.conn.as_ref().ok_or_else(|| DeclineReason::INTERR.into())
     }
 
     /// The connection is live; the group's table keeps it from now on.

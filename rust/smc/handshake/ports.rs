@@ -8,8 +8,7 @@ use smc_proto::{
     handshake::{
         Caps,
         V1Caps,
-        V2Caps,
-        MAX_LINKS, //
+        V2Caps, //
     },
     ids::{
         EidList,

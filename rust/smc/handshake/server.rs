@@ -9,7 +9,9 @@ use kernel::{
 };
 use smc_proto::{
     handshake::{
+        AwaitConfirm,
         AwaitProposal,
+        Confirmed,
         Outcome,
         Selected,
         CLC_WAIT_MS, //
@@ -123,14 +125,13 @@ fn first_contact(
     let (next, accept) = selected.accept(hs.endpoint(&link, &conn)?, true);
     reservation.told_peer = true;
     hs.send(&Message::Accept(accept))?;
-    let answer = hs.read(Kind::Confirm, CLC_WAIT_MS)?;
-    let confirmed = next.handle(&answer)?;
+    let confirmed = read_confirm(hs, next)?;
     link.connect(&confirmed.peer, confirmed.mtu, group.terms.routed)
         .map_err(|_| DeclineReason::ERR_RDYLNK)?;
     group
         .register_first(&link, &conn)
         .map_err(|_| DeclineReason::ERR_REGBUF)?;
-    conn.activate(&confirmed.peer);
+    conn.activate(&confirmed.peer)?;
     group
         .start_llc(&link, &confirmed.peer, confirmed.mtu)
         .map_err(|_| DeclineReason::ERR_RDYLNK)?;
@@ -151,20 +152,30 @@ fn join(
     let (next, accept) = selected.accept(hs.endpoint(&link, &conn)?, false);
     reservation.told_peer = true;
     hs.send(&Message::Accept(accept))?;
-    let answer = hs.read(Kind::Confirm, CLC_WAIT_MS)?;
-    match next.handle(&answer) {
+    match read_confirm(hs, next) {
         Ok(confirmed) => {
-            conn.activate(&confirmed.peer);
+            conn.activate(&confirmed.peer)?;
             reservation.keep()
         }
-        Err(outcome) => {
-            // A client that declines has not used what it was told.
-            if matches!(outcome, Outcome::PeerDeclined { .. }) {
-                reservation.told_peer = false;
+        Err(stop) => {
+            if let Stop::Protocol(outcome, _) = &stop {
+                // A client that declines has not used what it was told.
+                if matches!(outcome, Outcome::PeerDeclined { .. }) {
+                    reservation.told_peer = false;
+                }
+                end_if_out_of_sync(outcome, group);
             }
-            end_if_out_of_sync(&outcome, group);
-            Err(outcome.into())
+            Err(stop)
         }
+    }
+}
+
+/// Reads the client's Confirm, for which it may be too late to decline (C.3).
+fn read_confirm(hs: &Handshake<'_>, next: AwaitConfirm) -> Result<Confirmed, Stop> {
+    match hs.read(Kind::Confirm, CLC_WAIT_MS) {
+        Ok(answer) => Ok(next.handle(&answer)?),
+        Err(Stop::Unreadable(error)) => Err(next.unreadable(error).into()),
+        Err(stop) => Err(stop),
     }
 }
 

@@ -3,7 +3,6 @@
 //! The end of a link group, and the periodic look at what is idle.
 
 use kernel::{
-    prelude::*,
     sync::Arc,
     workqueue::WorkItem, //
 };

@@ -160,7 +160,8 @@ impl_has_delayed_work! {
 struct Conns {
     tokens: TokenSlots<KVec<TokenSlot>>,
     slots: KVec<Option<Arc<Connection>>>,
-    /// Slots taken by connections that are not in `slots` yet.
+    /// Connections whose buffers nobody may use again; they do not keep the group alive.
+    abandoned: u8,
     idle_since: u64,
 }
 
@@ -206,6 +207,11 @@ impl LinkGroup {
 
     pub(crate) fn net(&self) -> &Arc<NetState> {
         &self.net
+    }
+
+    /// The queue that runs the group's work.
+    pub(crate) fn queue(&self) -> &OwnedQueue {
+        &self.queue
     }
 
     pub(crate) fn state(&self) -> State {
@@ -361,6 +367,13 @@ impl LinkGroup {
         true
     }
 
+    /// A connection's place and buffers are lost until the group ends. Any context.
+    pub(crate) fn note_abandoned(&self) {
+        let mut conns = self.conns.lock();
+        conns.abandoned = conns.abandoned.saturating_add(1);
+        conns.idle_since = smc_kapi::module::now_ms();
+    }
+
     /// A CDC message arrived. BH context.
     pub(crate) fn cdc(&self, message: &CdcMessage) {
         let conn = {
@@ -401,7 +414,7 @@ impl LinkGroup {
     /// Milliseconds since the group lost its last connection; `None` while it has one.
     fn idle_for(&self, now: u64) -> Option<u64> {
         let conns = self.conns.lock();
-        (conns.tokens.used() == 0).then(|| now.saturating_sub(conns.idle_since))
+        (conns.tokens.used() <= conns.abandoned).then(|| now.saturating_sub(conns.idle_since))
     }
 }
 
@@ -416,6 +429,7 @@ impl Conns {
         Ok(Self {
             tokens: TokenSlots::new(tokens, limit),
             slots,
+            abandoned: 0,
             idle_since: now,
         })
     }

@@ -61,7 +61,9 @@ use crate::smc::{
 /// Local ACK timeout exponent: 4.096 us * 2^15, about 134 ms.
 const ACK_TIMEOUT: u8 = 15;
 /// Retries before a missing ACK breaks the link.
-const RETRY_COUNT: u8 = 7;
+///
+/// 7 means without limit to some devices, and the end of a silent peer would never be noticed.
+const RETRY_COUNT: u8 = 6;
 /// Retries after "receiver not ready": 7 means without limit.
 const RNR_RETRY: u8 = 7;
 /// How long the device may take to register memory, in milliseconds.

@@ -209,8 +209,9 @@ pub(super) fn connect(
         }
         Phase::Connecting(_) if nonblock => return Err(EALREADY),
         Phase::Connecting(connecting) => connecting,
-        Phase::Fallback => return socket.tcp()?.connect(addr, nonblock),
-        Phase::Listening(_) | Phase::Smc(_) => return Err(EISCONN),
+        // TCP says once that the connection is there, then that it was there before.
+        Phase::Fallback | Phase::Smc(_) => return socket.tcp()?.connect(addr, nonblock),
+        Phase::Listening(_) => return Err(EISCONN),
         Phase::Closed => return Err(EBADF),
     };
     let mut timeout = sock.sndtimeo(nonblock);

@@ -279,7 +279,10 @@ pub(super) fn listen(socket: &Arc<SmcSocket>, sock: &Sock, backlog: i32) -> Resu
     if entered.is_none() {
         return Err(EINVAL);
     }
+    // `SO_ACCEPTCONN` looks at the state.
+    sock.set_state(TcpState::Listen.to_raw());
     tcp.listen(backlog).inspect_err(|_| {
+        sock.set_state(TcpState::Close.to_raw());
         let left = socket.change_phase(Phase::Init, |phase| matches!(phase, Phase::Listening(_)));
         drop(left);
     })

@@ -236,6 +236,13 @@ impl TcpEvents for TcpWatch {
         }
     }
 
+    fn urgent(&self) {
+        // The signal goes to the owner of the program's file.
+        if let Phase::Fallback = self.socket.phase() {
+            self.sock.send_sigurg();
+        }
+    }
+
     fn error_report(&self) {
         match self.socket.phase() {
             Phase::Connecting(connecting) => connecting.kick(),

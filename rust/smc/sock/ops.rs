@@ -102,7 +102,15 @@ impl SocketOps for SmcSocket {
             tcp.uninstall();
         }
         match phase {
-            Phase::Smc(conn) => close_connection(sock, &conn),
+            Phase::Smc(conn) => {
+                close_connection(sock, &conn);
+                if conn.error().is_some() {
+                    // A reset of one of the two is a reset of both.
+                    if let Some(tcp) = &tcp {
+                        tcp.abort_on_close();
+                    }
+                }
+            }
             Phase::Listening(listener) => listener.close(),
             Phase::Connecting(connecting) => {
                 // A handshake under way ends when its TCP connection does.

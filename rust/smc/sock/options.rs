@@ -30,6 +30,7 @@ use super::{
 const SOL_SMC: i32 = 286;
 
 const SO_OOBINLINE: i32 = 10;
+const SO_REUSEPORT: i32 = 15;
 const TCP_NODELAY: i32 = 1;
 const TCP_CORK: i32 = 3;
 const TCP_FASTOPEN: i32 = 23;
@@ -49,6 +50,13 @@ pub(super) fn set(
     match level {
         SOL_SMC => Err(ENOPROTOOPT),
         SOL_SOCKET => {
+            if name == SO_REUSEPORT {
+                // The core lets only sockets of the internet families have it.
+                let tcp = socket.tcp()?;
+                tcp.setsockopt(level, name, value)?;
+                sock.copy_options_from(&tcp);
+                return Ok(());
+            }
             sock.set_socket_option(name, value)?;
             // The TCP socket needs the same timers, marks and buffers; what it refuses, such as an
             // option that only sockets of user space have, does not matter to it.
@@ -69,7 +77,8 @@ pub(super) fn set(
 fn set_tcp(socket: &Arc<SmcSocket>, sock: &Sock, name: i32, value: &OptIn<'_>) -> Result {
     let phase = socket.phase();
     match name {
-        TCP_ULP if !matches!(phase, Phase::Fallback) => return Err(EOPNOTSUPP),
+        // An upper protocol would take over the TCP socket, which the handshake needs.
+        TCP_ULP => return Err(EOPNOTSUPP),
         TCP_FASTOPEN | TCP_FASTOPEN_CONNECT | TCP_FASTOPEN_KEY | TCP_FASTOPEN_NO_COOKIE => {
             if !matches!(phase, Phase::Init | Phase::Fallback) {
                 return Err(EINVAL);

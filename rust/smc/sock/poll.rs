@@ -2,10 +2,7 @@
 
 //! `poll()`, `select()` and `epoll`.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::sync::Arc;
 use smc_kapi::net::{
     sock::shutdown,
     PollMask,

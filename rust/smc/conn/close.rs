@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The end of a connection: by the application, the peer, the link or the clock.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use smc_kapi::module::now_ms;
+use smc_proto::conn::{
+    CloseError,
+    Conn, //
+};
+
+use super::{
+    Connection,
+    Stage, //
+};
+use crate::smc::link::Link;
+
+/// How long the connection of a closed socket waits for a sign of its peer.
+const LINGER_MS: u64 = 60_000;
+
+impl Connection {
+    /// The application shut down writing.
+    pub(crate) fn shutdown_write(self: &Arc<Self>) {
+        self.end(Conn::shutdown_write);
+    }
+
+    /// The socket is gone; data that was written still goes out.
+    pub(crate) fn close(self: &Arc<Self>) {
+        let old = self.owner.lock().take();
+        drop(old);
+        self.inner.lock().waiting_since = Some(now_ms());
+        self.cancel_uncork();
+        self.set_corked(false);
+        self.end(Conn::close);
+    }
+
+    /// Resets the connection.
+    pub(crate) fn abort(self: &Arc<Self>) {
+        self.end(Conn::abort);
+    }
+
+    /// The link is lost. Returns it for the caller to drop in process context.
+    pub(crate) fn link_down(self: &Arc<Self>) -> Option<Arc<Link>> {
+        let link = {
+            let mut inner = self.inner.lock();
+            inner.in_flight = 0;
+            inner.link.take()
+        };
+        self.end(Conn::link_down);
+        self.retire();
+        link
+    }
+
+    /// The peer may still write to our buffers although nobody reads them: nobody else may get them
+    /// as long as the group lives.
+    pub(crate) fn abandon(self: &Arc<Self>) {
+        let counted = {
+            let mut inner = self.inner.lock();
+            if matches!(inner.stage, Stage::Abandoned) {
+                return;
+            }
+            inner.stage = Stage::Abandoned;
+            core::mem::take(&mut inner.counted)
+        };
+        if counted {
+            self.group().net().stats.active.add(-1);
+        }
+        self.group().note_abandoned();
+    }
+
+    /// Gives up on a peer that takes no data, or does not answer the end, of a closed socket.
+    pub(crate) fn check_linger(self: &Arc<Self>, now: u64) {
+        let overdue = self
+            .inner
+            .lock()
+            .waiting_since
+            .is_some_and(|at| now.saturating_sub(at) >= LINGER_MS);
+        if !overdue {
+            return;
+        }
+        self.inner.lock().waiting_since = Some(now);
+        self.end(|conn| {
+            if conn.is_closing() {
+                conn.abort()
+            } else {
+                conn.wait_timeout()
+            }
+        });
+    }
+
+    /// Leaves the group's table once both sides have closed and the last message is through.
+    pub(super) fn retire_if_finished(self: &Arc<Self>) {
+        let finished = {
+            let inner = self.inner.lock();
+            match &inner.stage {
+                Stage::Live { conn, .. } => conn.is_finished() && inner.in_flight == 0,
+                _ => false,
+            }
+        };
+        if finished {
+            self.retire();
+        }
+    }
+
+    fn retire(self: &Arc<Self>) {
+        if !self.group.forget(self) {
+            return;
+        }
+        self.cancel_uncork();
+        let (received, counted) = {
+            let mut inner = self.inner.lock();
+            (inner.received, core::mem::take(&mut inner.counted))
+        };
+        self.rmb.mark_used(received);
+        if counted {
+            self.group.net().stats.active.add(-1);
+        }
+    }
+}
+
+/// What the socket calls return for the way a connection ended. TCP programs know no other.
+pub(super) fn errno(error: CloseError) -> Error {
+    match error {
+        CloseError::PeerAborted | CloseError::Aborted | CloseError::LinkLost => ECONNRESET,
+        CloseError::TimedOut => ETIMEDOUT,
+    }
+}
