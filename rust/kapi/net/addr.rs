@@ -84,14 +84,6 @@ impl SockAddrStorage {
         }
     }
 
-    /// A copy of `addr`; what does not fit is cut off.
-    pub fn copy_of(addr: &SockAddr<'_>) -> Self {
-        let mut me = Self::zeroed(addr.as_bytes().len());
-        let len = me.len;
-        me.bytes[..len].copy_from_slice(&addr.as_bytes()[..len]);
-        me
-    }
-
     /// The address as it is passed to a call.
     pub fn as_addr(&self) -> SockAddr<'_> {
         SockAddr(self.as_bytes())

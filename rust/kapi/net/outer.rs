@@ -86,6 +86,7 @@ pub(crate) unsafe fn graft(sock: &Sock, socket: *mut sys::socket) {
     // SAFETY: As promised by the caller; nobody else uses `socket` yet.
     unsafe {
         sys::smc_rs_helper_sock_graft(sock.as_ptr(), socket);
+        (*sock.as_ptr()).sk_type = (*socket).type_ as u16;
         (*socket).state = sys::socket_state_SS_CONNECTED;
         (*socket).flags |= 1 << sys::socket_flags_SOCK_CUSTOM_SOCKOPT;
     }

@@ -13,6 +13,7 @@ use super::{
     },
     ns::Net,
     sock::{
+        to_len,
         How,
         Sock, //
     },
@@ -43,6 +44,9 @@ use kernel::{
 };
 
 pub use super::tcp_state::TcpState;
+
+/// Length of the longest address of a TCP socket, in bytes.
+const INET_LEN: usize = size_of::<sys::sockaddr_in6>();
 
 const TCP_NODELAY: c_int = 1;
 const TCP_SAVE_SYN: c_int = 27;
@@ -124,10 +128,9 @@ impl TcpSocket {
     ///
     /// Those of the system call.
     pub fn bind(&self, addr: &SockAddr<'_>) -> Result {
-        let mut copy = SockAddrStorage::copy_of(addr);
-        let len = copy.as_bytes().len() as c_int;
         let bind = self.ops().bind.ok_or(EOPNOTSUPP)?;
-        // SAFETY: The address is valid for the length of its storage.
+        let (mut copy, len) = copy_of(addr);
+        // SAFETY: The copy has room for every address TCP may look for.
         to_result(unsafe { bind(self.socket, copy.as_mut_ptr().cast(), len) })
     }
 
@@ -137,8 +140,7 @@ impl TcpSocket {
     ///
     /// Those of the system call.
     pub fn connect(&self, addr: &SockAddr<'_>, nonblock: bool) -> Result {
-        let mut copy = SockAddrStorage::copy_of(addr);
-        let len = copy.as_bytes().len() as c_int;
+        let (mut copy, len) = copy_of(addr);
         let flags = if nonblock {
             sys::O_NONBLOCK as c_int
         } else {
@@ -146,7 +148,7 @@ impl TcpSocket {
         };
         let connect = self.ops().connect.ok_or(EOPNOTSUPP)?;
         let _queue = self.use_queue();
-        // SAFETY: The address is valid for the length of its storage.
+        // SAFETY: The copy has room for every address TCP may look for.
         to_result(unsafe { connect(self.socket, copy.as_mut_ptr().cast(), len, flags) })
     }
 
@@ -219,8 +221,17 @@ impl TcpSocket {
         let getname = self.ops().getname.ok_or(EOPNOTSUPP)?;
         // SAFETY: The storage has room for the largest address.
         let len = unsafe { getname(self.socket, addr.as_mut_ptr(), c_int::from(peer)) };
-        addr.set_len(super::sock::to_len(len)?);
+        addr.set_len(to_len(len)?);
         Ok(addr)
+    }
+
+    fn inet_addr(&self, peer: bool) -> Result<InetAddr> {
+        let mut bytes = [0; INET_LEN];
+        let getname = self.ops().getname.ok_or(EOPNOTSUPP)?;
+        // SAFETY: A TCP socket has an IPv4 or IPv6 address, for which there is room.
+        let len = unsafe { getname(self.socket, bytes.as_mut_ptr().cast(), c_int::from(peer)) };
+        let used = bytes.get(..to_len(len)?).ok_or(EINVAL)?;
+        SockAddr::new(used).parse()
     }
 
     /// The local address.
@@ -229,7 +240,7 @@ impl TcpSocket {
     ///
     /// Those of [`TcpSocket::getname`].
     pub fn local_addr(&self) -> Result<InetAddr> {
-        self.getname(false)?.as_addr().parse()
+        self.inet_addr(false)
     }
 
     /// The address of the peer.
@@ -238,7 +249,7 @@ impl TcpSocket {
     ///
     /// Those of [`TcpSocket::getname`].
     pub fn peer_addr(&self) -> Result<InetAddr> {
-        self.getname(true)?.as_addr().parse()
+        self.inet_addr(true)
     }
 
     /// The state of the connection. Any context.
@@ -410,4 +421,15 @@ impl Drop for TcpSocket {
         // wait queue, whose memory `self.wait` holds until after.
         unsafe { sys::sock_release(self.socket) };
     }
+}
+
+/// The address as bytes TCP may change, and its length. TCP needs no more of a
+/// longer address than fits.
+fn copy_of(addr: &SockAddr<'_>) -> ([u8; INET_LEN], c_int) {
+    let mut copy = [0; INET_LEN];
+    for (to, from) in copy.iter_mut().zip(addr.as_bytes()) {
+        *to = *from;
+    }
+    // CAST: The length is at most that of the array.
+    (copy, addr.as_bytes().len().min(INET_LEN) as c_int)
 }

@@ -151,54 +151,50 @@ pub(crate) fn append(
     if header_len < MIN_HEADER || header_len % 4 != 0 || header_len + OPTION_LEN > MAX_HEADER {
         return None;
     }
-    let min_ip = match ip {
-        IpVersion::V4 => 20,
-        IpVersion::V6 => 40,
-    };
-    if tcp < min_ip {
-        return None;
+    let (ip_header, rest) = packet.split_at_mut_checked(tcp)?;
+    let (tcp_header, rest) = rest.split_first_chunk_mut::<MIN_HEADER>()?;
+    let free = rest.last_chunk_mut::<OPTION_LEN>()?;
+    match ip {
+        IpVersion::V4 => grow_v4(ip_header.first_chunk_mut()?),
+        IpVersion::V6 => grow_v6(ip_header.first_chunk_mut()?),
     }
-    let (ip_header, tcp_header) = packet.split_at_mut(tcp);
+    *free = *option;
 
     let old = [tcp_header[12], tcp_header[13]];
     let offset = ((header_len + OPTION_LEN) / 4) as u8;
     tcp_header[12] = offset << 4 | tcp_header[12] & 0x0f;
     let new = [tcp_header[12], tcp_header[13]];
-    tcp_header[header_len..].copy_from_slice(option);
 
-    let added = (OPTION_LEN as u16).to_be_bytes();
+    let added = OPTION_LEN as u16;
     let mut sum = u16::from_be_bytes([tcp_header[16], tcp_header[17]]);
     if partial {
         // The field is the sum of the pseudo header, which contains the length.
-        sum = add(sum, u16::from_be_bytes(added));
+        sum = add(sum, added);
     } else {
-        sum = replace(sum, [0, 0], added);
+        sum = replace(sum, [0, 0], added.to_be_bytes());
         sum = replace(sum, old, new);
-        for word in option.chunks_exact(2) {
-            sum = replace(sum, [0, 0], [word[0], word[1]]);
+        let [a, b, c, d, e, f, g, h] = *option;
+        for word in [[a, b], [c, d], [e, f], [g, h]] {
+            sum = replace(sum, [0, 0], word);
         }
     }
-    tcp_header[16..18].copy_from_slice(&sum.to_be_bytes());
-
-    match ip {
-        IpVersion::V4 => grow_v4(ip_header),
-        IpVersion::V6 => {
-            let len = u16::from_be_bytes([ip_header[4], ip_header[5]]);
-            let len = len.saturating_add(OPTION_LEN as u16);
-            ip_header[4..6].copy_from_slice(&len.to_be_bytes());
-        }
-    }
+    [tcp_header[16], tcp_header[17]] = sum.to_be_bytes();
     Some(())
 }
 
-/// Adds the option's length to an IPv4 header of at least 20 bytes.
-fn grow_v4(ip_header: &mut [u8]) {
-    let old = [ip_header[2], ip_header[3]];
-    let len = u16::from_be_bytes(old).saturating_add(OPTION_LEN as u16);
-    ip_header[2..4].copy_from_slice(&len.to_be_bytes());
-    let sum = u16::from_be_bytes([ip_header[10], ip_header[11]]);
-    let sum = replace(sum, old, len.to_be_bytes());
-    ip_header[10..12].copy_from_slice(&sum.to_be_bytes());
+/// Adds the option's length to an IPv4 header.
+fn grow_v4(header: &mut [u8; 20]) {
+    let old = [header[2], header[3]];
+    let new = u16::from_be_bytes(old).saturating_add(OPTION_LEN as u16);
+    [header[2], header[3]] = new.to_be_bytes();
+    let sum = u16::from_be_bytes([header[10], header[11]]);
+    [header[10], header[11]] = replace(sum, old, new.to_be_bytes()).to_be_bytes();
+}
+
+/// Adds the option's length to an IPv6 header.
+fn grow_v6(header: &mut [u8; 40]) {
+    let old = u16::from_be_bytes([header[4], header[5]]);
+    [header[4], header[5]] = old.saturating_add(OPTION_LEN as u16).to_be_bytes();
 }
 
 /// Sum in ones' complement arithmetic.

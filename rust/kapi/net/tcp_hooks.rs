@@ -20,6 +20,7 @@ use super::{
         scan,
         IpVersion,
         Opening,
+        Options,
         MAX_HEADER,
         MIN_HEADER,
         OPTION_LEN, //
@@ -85,16 +86,19 @@ impl Packet {
         }
     }
 
-    /// Copies the TCP header at `offset`, of which the fixed part is `fixed`.
-    fn tcp_header(
+    /// Walks the options of the TCP header at `offset`, of which the fixed part is `fixed`. Also
+    /// returns its length.
+    fn scan(
         &self,
         offset: usize,
         fixed: &[u8; MIN_HEADER],
-    ) -> Option<([u8; MAX_HEADER], usize)> {
+        option: &[u8; OPTION_LEN],
+    ) -> Option<(Options, usize)> {
         let len = header_len(fixed)?;
         let mut header = [0; MAX_HEADER];
-        self.read_to(offset, header.get_mut(..len)?)
-            .then_some((header, len))
+        let header = header.get_mut(..len)?;
+        self.read_to(offset, header)
+            .then(|| (scan(header, option), len))
     }
 
     /// Length from the IP header on.
@@ -159,8 +163,7 @@ fn outgoing(packet: &Packet, ip: IpVersion, option: &[u8; OPTION_LEN]) -> Option
     if opening(&fixed)? != wanted {
         return None;
     }
-    let (header, len) = packet.tcp_header(tcp, &fixed)?;
-    let found = scan(header.get(..len)?, option);
+    let (found, len) = packet.scan(tcp, &fixed, option)?;
     let fits = len + OPTION_LEN <= MAX_HEADER;
     // Data in a SYN belong to fast open, and what is signed must not be changed.
     let has_data = packet.len() != tcp + len;
@@ -198,8 +201,7 @@ fn incoming(
     if opening(&fixed)? != Opening::SynAck {
         return None;
     }
-    let (header, len) = packet.tcp_header(tcp, &fixed)?;
-    let seen = scan(header.get(..len)?, option).wanted;
+    let seen = packet.scan(tcp, &fixed, option)?.0.wanted;
     // SAFETY: The packet is valid and holds its socket.
     let early = unsafe { sys::smc_rs_helper_skb_fullsock(packet.0) };
     if !early.is_null() {
