@@ -3,7 +3,7 @@
 //! connect, blocking and not.
 
 use crate::check::{fails, works};
-use crate::ctx::{readable, talk, Ctx};
+use crate::ctx::{begin, readable, talk, Ctx};
 use crate::{check, loose, Check};
 use libc::{
     EAFNOSUPPORT, EALREADY, ECONNREFUSED, EHOSTUNREACH, EINPROGRESS, EINTR, EINVAL, EISCONN,
@@ -206,7 +206,7 @@ fn closed_early(c: &Ctx) -> Outcome {
     let mut accepted = Vec::new();
     for _ in 0..40 {
         let s = c.client_socket(SOCK_NONBLOCK)?;
-        fails("connect()", s.connect(addr), &[EINPROGRESS])?;
+        begin(&s, addr)?;
         std::thread::sleep(Duration::from_micros(rng.range(0, 5000)));
         drop(s);
         while let Ok((server, _)) = listener.accept(0) {
@@ -294,11 +294,19 @@ fn crossed(c: &Ctx) -> Outcome {
                 } else {
                     (c.server_socket(0)?, left_addr)
                 };
+                works(
+                    "SO_RCVTIMEO",
+                    sock.set_timeout(libc::SO_RCVTIMEO, Duration::from_secs(20)),
+                )?;
                 works("connect()", sock.connect(to))?;
                 works("recv()", sock.recv_exact(&mut [0u8; 1]))
             }));
         }
         for listener in [&right, &left] {
+            works(
+                "SO_RCVTIMEO",
+                listener.set_timeout(libc::SO_RCVTIMEO, Duration::from_secs(20)),
+            )?;
             threads.push(s.spawn(move || {
                 for _ in 0..8 {
                     let (sock, _) = works("accept()", listener.accept(0))?;

@@ -2,7 +2,7 @@
 
 //! Where and on what the checks run.
 
-use crate::check::works;
+use crate::check::{fails, works};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use testlib::counters::Counters;
@@ -97,6 +97,15 @@ impl Ctx {
             return None;
         }
         in_netns(ns, Counters::read).ok()
+    }
+}
+
+/// Begins a connection on a non-blocking socket. That it is complete at once is
+/// unusual but allowed.
+pub(crate) fn begin(sock: &Sock, addr: SocketAddr) -> Result<(), String> {
+    match sock.connect(addr) {
+        Ok(()) => Ok(()),
+        Err(e) => fails("connect()", Err::<(), _>(e), &[libc::EINPROGRESS]).map(drop),
     }
 }
 

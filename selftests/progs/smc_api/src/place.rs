@@ -3,7 +3,7 @@
 //! Descriptors in several hands, threads, and network namespaces.
 
 use crate::check::{fails, works};
-use crate::ctx::{talk, Ctx, Expect};
+use crate::ctx::{begin, talk, Ctx, Expect};
 use crate::{check, loose, Check};
 use libc::{EADDRNOTAVAIL, ENETUNREACH};
 use std::net::SocketAddr;
@@ -109,7 +109,7 @@ fn forked(c: &Ctx) -> Outcome {
 fn forked_early(c: &Ctx) -> Outcome {
     let (listener, addr) = c.listener(0)?;
     let s = c.client_socket(libc::SOCK_NONBLOCK)?;
-    fails("connect()", s.connect(addr), &[libc::EINPROGRESS])?;
+    begin(&s, addr)?;
     let child = spawn(|| {
         let ready = poll_one(&s, libc::POLLIN, 10_000);
         let mut buf = [0u8; 2];
@@ -212,7 +212,7 @@ fn crowd(c: &Ctx) -> Outcome {
                 });
             }
             let outcome = (|| {
-                fails("connect()", s.connect(addr), &[libc::EINPROGRESS])?;
+                begin(&s, addr)?;
                 let (server, _) = works("accept()", listener.accept(0))?;
                 works("fcntl", s.set_nonblocking(false))?;
                 // The handshake is complete at the server; the client may lag behind.

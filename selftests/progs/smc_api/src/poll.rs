@@ -3,11 +3,11 @@
 //! poll and epoll: masks, edges, and registrations older than the connection.
 
 use crate::check::{fails, works};
-use crate::ctx::{readable, talk, Ctx};
+use crate::ctx::{begin, readable, talk, Ctx};
 use crate::{check, Check};
 use libc::{
-    EINPROGRESS, EPOLLET, EPOLLIN, EPOLLONESHOT, EPOLLOUT, EPOLLRDHUP, POLLERR, POLLHUP, POLLIN,
-    POLLOUT, POLLPRI, POLLRDHUP, SOCK_NONBLOCK,
+    EPOLLET, EPOLLIN, EPOLLONESHOT, EPOLLOUT, EPOLLRDHUP, POLLERR, POLLHUP, POLLIN, POLLOUT,
+    POLLPRI, POLLRDHUP, SOCK_NONBLOCK,
 };
 use std::time::{Duration, Instant};
 use testlib::event::{poll_one, poll_until, Epoll};
@@ -255,7 +255,7 @@ fn early(c: &Ctx, extra: i32) -> Outcome {
     let (listener, addr) = c.listener(0)?;
     let s = c.client_socket(SOCK_NONBLOCK)?;
     let e = watch(&s, EPOLLIN | EPOLLOUT | EPOLLRDHUP | extra)?;
-    fails("connect()", s.connect(addr), &[EINPROGRESS])?;
+    begin(&s, addr)?;
     let bits = wait_for(&e, EPOLLOUT, &s)?;
     ensure!(
         bits & (libc::EPOLLERR | libc::EPOLLHUP) == 0,
@@ -304,7 +304,7 @@ fn early_edge(c: &Ctx) -> Outcome {
 fn asleep(c: &Ctx) -> Outcome {
     let (listener, addr) = c.listener(0)?;
     let s = c.client_socket(SOCK_NONBLOCK)?;
-    fails("connect()", s.connect(addr), &[EINPROGRESS])?;
+    begin(&s, addr)?;
     std::thread::scope(|scope| {
         // Sleeps across the handshake and across a change to TCP.
         let sleeper = scope.spawn(|| {

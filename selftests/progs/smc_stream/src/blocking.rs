@@ -179,7 +179,9 @@ fn recv_flags(
 /// How much a peek may wait for. A ring holds bytes, so a quarter of the smallest
 /// one always fits; a small TCP buffer is full after a few short segments.
 fn peek_limit(sock: &Sock) -> usize {
-    let domain = sock.int(libc::SOL_SOCKET, libc::SO_DOMAIN).unwrap_or_default();
+    let domain = sock
+        .int(libc::SOL_SOCKET, libc::SO_DOMAIN)
+        .unwrap_or_default();
     if domain == AF_SMC {
         4096
     } else {

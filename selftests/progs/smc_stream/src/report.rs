@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 use testlib::json::Object;
 use testlib::pattern::Tally;
 
+/// Longest time without any progress. Above every time-out of the modes that wait.
+const STALL: Duration = Duration::from_secs(40);
+
 /// What one end saw of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnReport {
@@ -68,22 +71,43 @@ impl Results {
         let watched = Arc::clone(&results);
         std::thread::spawn(move || {
             let limit = Duration::from_secs(watched.plan.timeout);
-            while watched.start.elapsed() < limit {
+            let (mut moved, mut last) = (Instant::now(), 0);
+            let why = loop {
                 std::thread::sleep(Duration::from_millis(100));
                 if watched.finished.load(Ordering::Relaxed) {
                     return;
                 }
-            }
-            watched.stalled();
+                let now = watched.moved();
+                if now != last {
+                    (moved, last) = (Instant::now(), now);
+                }
+                if moved.elapsed() > STALL {
+                    break "nothing moved for 40 s";
+                }
+                if watched.start.elapsed() > limit {
+                    break "time is over";
+                }
+            };
+            watched.stalled(why);
             watched.print();
             std::process::exit(1);
         });
         results
     }
 
-    fn stalled(&self) {
+    /// A number that changes whenever any byte moves.
+    fn moved(&self) -> u64 {
+        let open: u64 = lock(&self.open)
+            .values()
+            .map(|p| p.sent.load(Ordering::Relaxed) + p.received.load(Ordering::Relaxed))
+            .sum();
+        let done = lock(&self.reports).len() as u64;
+        open.wrapping_add(done << 48)
+    }
+
+    fn stalled(&self, why: &str) {
         let open = lock(&self.open);
-        self.fail(format!("time is over with {} connections open", open.len()));
+        self.fail(format!("{why} with {} connections open", open.len()));
         for (id, p) in open.iter().take(8) {
             let script = self.plan.script(*id);
             self.fail(format!(
