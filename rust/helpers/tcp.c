@@ -140,9 +140,9 @@ bool smc_rs_helper_tcp_native_option(void)
 void smc_rs_helper_tcp_native_option_use(int users)
 {
 	if (users > 0)
-		static_branch_inc(&tcp_have_smc.key);
+		static_branch_inc(&tcp_have_smc);
 	else
-		static_branch_dec(&tcp_have_smc.key);
+		static_branch_dec(&tcp_have_smc);
 }
 
 void smc_rs_helper_tcp_native_option_set(struct sock *sk, bool on)
