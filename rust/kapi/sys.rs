@@ -29,4 +29,7 @@ unsafe impl<Storage> Zeroable for __BindgenBitfieldUnit<Storage> where Storage: 
 // SAFETY: A flexible array member has no bytes of its own.
 unsafe impl<T> Zeroable for __IncompleteArrayField<T> {}
 
-include!(concat!(env!("SMC_RS_OBJ"), "/rust/kapi/bindings_generated.rs"));
+include!(concat!(
+    env!("SMC_RS_OBJ"),
+    "/rust/kapi/bindings_generated.rs"
+));
