@@ -14,6 +14,7 @@ use kernel::{
     sync::Arc, //
 };
 use smc_kapi::{
+    abi,
     global::Installed,
     net::{
         FamilyRegistration,
@@ -89,6 +90,7 @@ impl kernel::InPlaceModule for SmcRs {
 }
 
 fn new_global() -> Result<Arc<Global>> {
+    abi::check()?;
     let global = Global::new(module_parameters::v1_over_rocev2.value() != 0)?;
     set_ueids(&global);
     Ok(global)

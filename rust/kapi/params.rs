@@ -3,10 +3,7 @@
 //! The module parameter that is a text.
 
 use crate::sys;
-use kernel::{
-    prelude::*,
-    str::CStrExt as _, //
-};
+use kernel::prelude::*;
 
 /// The value that was given when the module was loaded; empty when there was none.
 pub fn text() -> &'static CStr {

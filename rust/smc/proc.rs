@@ -115,7 +115,7 @@ fn show_connection(out: &SeqFile, group: &LinkGroup, conn: &Connection) {
     show_address(out, &conn.names.peer);
     seq_print!(
         out,
-        " token={:08x} mode=SMCR state={} lgr={:08x} link=1 dev={} sndbuf={} rmb={} readable={} unsent={} tx={} rx={}\n",
+        " token={:08x} mode=SMCR state={} lgr={:08x} link=1 dev={} sndbuf={} rmb={} readable={} unsent={} peer_room={} unannounced={} in_flight={} tx={} rx={}\n",
         conn.token().0,
         state_name(snapshot.state),
         group.id,
@@ -124,6 +124,9 @@ fn show_connection(out: &SeqFile, group: &LinkGroup, conn: &Connection) {
         conn.rmb_size().bytes(),
         snapshot.readable,
         snapshot.unsent,
+        snapshot.peer_room,
+        snapshot.unannounced,
+        snapshot.in_flight,
         snapshot.sent,
         snapshot.received,
     );

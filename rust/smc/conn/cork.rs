@@ -40,10 +40,7 @@ impl WorkItem for Connection {
     type Pointer = Arc<Connection>;
 
     fn run(this: Arc<Connection>) {
-        let was = core::mem::replace(&mut this.inner.lock().corked, false);
-        this.push();
-        // The next write is held back again.
-        let mut inner = this.inner.lock();
-        inner.corked = inner.corked || was;
+        // The next write is held back again, if it is to be.
+        this.set_corked(false);
     }
 }

@@ -144,6 +144,12 @@ pub(crate) struct Snapshot {
     pub(crate) send_len: u32,
     pub(crate) readable: u32,
     pub(crate) unsent: u32,
+    /// Bytes the peer has room for.
+    pub(crate) peer_room: u32,
+    /// Bytes read whose room the peer was not told of.
+    pub(crate) unannounced: u32,
+    /// Messages that are not acknowledged.
+    pub(crate) in_flight: u8,
     /// Bytes posted to the peer so far.
     pub(crate) sent: u64,
     /// Bytes received so far.
@@ -472,6 +478,9 @@ impl Connection {
             send_len: conn.tx().buf_len(),
             readable: conn.readable(),
             unsent: conn.tx().pending(),
+            peer_room: conn.tx().peer_room(),
+            unannounced: conn.rx().unannounced(),
+            in_flight: inner.in_flight,
             sent: inner.sent,
             received: inner.received,
         })

@@ -52,12 +52,15 @@ impl Connection {
                 Ok(n) => {
                     done += n;
                     if corked {
+                        self.set_corked(true);
                         self.limit_cork();
                     }
                     continue;
                 }
                 Err(error) => return partial(done, error),
             }
+            // What fills the ring is worth sending.
+            self.set_corked(false);
             if timeout == 0 {
                 return partial(done, EAGAIN);
             }

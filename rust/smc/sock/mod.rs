@@ -79,13 +79,18 @@ pub(crate) struct SmcSocket {
     #[pin]
     late: Mutex<LateFilter>,
     late_possible: Atomic<bool>,
-    /// Keeps the TCP option alive in this namespace.
-    _option: OptionUse,
 }
 
 struct PhaseCell {
     phase: Phase,
-    tcp: Option<Arc<TcpSocket>>,
+    held: Option<Held>,
+}
+
+/// What a socket holds until it is released; dropping it may sleep.
+pub(crate) struct Held {
+    pub(crate) tcp: Arc<TcpSocket>,
+    /// Keeps the TCP option alive in this namespace.
+    _option: OptionUse,
 }
 
 /// What a socket is doing.
@@ -117,7 +122,7 @@ impl SmcSocket {
             try_pin_init!(Self {
                 net,
                 phase <- new_spinlock_bh!(
-                    PhaseCell { phase, tcp: Some(tcp) },
+                    PhaseCell { phase, held: Some(Held { tcp, _option: option }) },
                     "smc_socket_phase"
                 ),
                 reader <- new_mutex!((), "smc_socket_reader"),
@@ -128,7 +133,6 @@ impl SmcSocket {
                 no_smc: Atomic::new(0),
                 late <- new_mutex!(LateFilter::NONE, "smc_socket_late"),
                 late_possible: Atomic::new(false),
-                _option: option,
             }? Error),
             GFP_KERNEL,
         )
@@ -145,7 +149,9 @@ impl SmcSocket {
     ///
     /// `EBADF` after release.
     pub(crate) fn tcp(&self) -> Result<Arc<TcpSocket>> {
-        self.phase.lock().tcp.clone().ok_or(EBADF)
+        let cell = self.phase.lock();
+        let held = cell.held.as_ref().ok_or(EBADF)?;
+        Ok(held.tcp.clone())
     }
 
     /// Enters `next` if `from` allows it; gives the phase left behind. Any context.
@@ -163,11 +169,11 @@ impl SmcSocket {
     }
 
     /// Ends the socket's life and gives what it held, to be dropped in process context.
-    fn close_phase(&self) -> (Phase, Option<Arc<TcpSocket>>) {
+    fn close_phase(&self) -> (Phase, Option<Held>) {
         let mut cell = self.phase.lock();
         (
             core::mem::replace(&mut cell.phase, Phase::Closed),
-            cell.tcp.take(),
+            cell.held.take(),
         )
     }
 

@@ -97,17 +97,17 @@ impl SocketOps for SmcSocket {
     }
 
     fn release(this: &Arc<Self>, sock: &Sock) {
-        let (phase, tcp) = this.close_phase();
-        if let Some(tcp) = &tcp {
-            tcp.uninstall();
+        let (phase, held) = this.close_phase();
+        if let Some(held) = &held {
+            held.tcp.uninstall();
         }
         match phase {
             Phase::Smc(conn) => {
                 close_connection(sock, &conn);
                 if conn.error().is_some() {
                     // A reset of one of the two is a reset of both.
-                    if let Some(tcp) = &tcp {
-                        tcp.abort_on_close();
+                    if let Some(held) = &held {
+                        held.tcp.abort_on_close();
                     }
                 }
             }
@@ -118,7 +118,7 @@ impl SocketOps for SmcSocket {
             }
             Phase::Init | Phase::Fallback | Phase::Closed => {}
         }
-        drop(tcp);
+        drop(held);
     }
 
     fn bind(this: &Arc<Self>, sock: &Sock, addr: &SockAddr<'_>) -> Result {
