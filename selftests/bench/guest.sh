@@ -62,12 +62,12 @@ hosts)
 	;;
 esac
 
-# Ends what this script started.
+# Ends what this script started: the loops before what they run, or they would start it again.
 stop_children() {
-	local pid
+	local pid running
 	for pid in "${children[@]}"; do
-		pkill -TERM -P "$pid"
-		kill -TERM "$pid"
+		running=$(pgrep -P "$pid")
+		kill -TERM "$pid" $running
 	done
 	wait
 	children=()
