@@ -69,6 +69,18 @@ pub(crate) const LINK: u64 = 20;
 /// The answers to a message that is broken.
 pub(crate) const REFUSED: &[Answer] = &[Answer::AnyDecline, Answer::End];
 
+/// A case whose bytes are no message at all: those of an application on TCP.
+pub(crate) const fn foreign(name: &'static str, steps: fn(&Identity) -> Vec<Step>) -> Case {
+    let allowed = &[Answer::AnyDecline, Answer::End, Answer::Data];
+    Case {
+        name,
+        steps,
+        allowed,
+        within: PROMPT,
+        must_work: false,
+    }
+}
+
 /// A case with a broken message, answered at once.
 pub(crate) const fn broken(name: &'static str, steps: fn(&Identity) -> Vec<Step>) -> Case {
     Case {

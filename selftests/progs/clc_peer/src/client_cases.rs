@@ -3,11 +3,11 @@
 //! Cases of a bad client: Proposals and Confirms.
 
 use crate::case::{
-    broken, declined, stalled, Answer, Case, Step, ACCEPT, DECLINE, LINK, PATIENT, PROMPT,
+    broken, declined, foreign, stalled, Answer, Case, Step, ACCEPT, DECLINE, LINK, PATIENT, PROMPT,
 };
 use crate::messages::{
-    accept, claim, confirm, decline, grown, proposal, set, shortened, Identity, GOOD, IP_OFFSET,
-    V2_EXT, V2_OFFSET, VERSION,
+    accept, claim, confirm, decline, grown, proposal, set, shortened, Identity, IP_OFFSET, V2_EXT,
+    V2_OFFSET, VERSION,
 };
 use smc_proto::ids::Version;
 use smc_proto::reason::DeclineReason as R;
@@ -31,7 +31,7 @@ fn crossing(id: &Identity, delay_ms: u64) -> Vec<Step> {
     after_accept(
         id,
         vec![
-            Send(confirm(id, Some(GOOD))),
+            Send(confirm(id, Some(id.terms))),
             Await(DECLINE),
             Pause(Duration::from_millis(delay_ms)),
             Send(decline(id, Version::V2, R::TIMEOUT_CL)),
@@ -84,8 +84,8 @@ pub(crate) const FRAMES: &[Case] = &[
             Send(p[8..].to_vec()),
         ]
     }),
-    broken("garbage-8", |_| vec![Send(b"GARBAGE!".to_vec())]),
-    broken("garbage-http", |_| {
+    foreign("garbage-8", |_| vec![Send(b"GARBAGE!".to_vec())]),
+    foreign("garbage-http", |_| {
         vec![Send(b"GET / HTTP/1.0\r\n\r\n".repeat(20))]
     }),
     broken("eyecatcher-smcd", |id| {
@@ -99,8 +99,8 @@ pub(crate) const FRAMES: &[Case] = &[
     broken("type-0", |id| vec![Send(set(v2(id), 4, &[0]))]),
     broken("type-5", |id| vec![Send(set(v2(id), 4, &[5]))]),
     broken("type-255", |id| vec![Send(set(v2(id), 4, &[255]))]),
-    broken("type-accept", |id| vec![Send(accept(id, Some(GOOD)))]),
-    broken("type-confirm", |id| vec![Send(confirm(id, Some(GOOD)))]),
+    broken("type-accept", |id| vec![Send(accept(id, Some(id.terms)))]),
+    broken("type-confirm", |id| vec![Send(confirm(id, Some(id.terms)))]),
     broken("length-0", |id| vec![Send(claim(v2(id), 0))]),
     broken("length-7", |id| vec![Send(claim(v2(id), 7))]),
     broken("length-8", |id| vec![Send(claim(v2(id), 8))]),
@@ -311,11 +311,11 @@ pub(crate) const CONFIRMS: &[Case] = &[
         after_accept(id, vec![Send(vec![0x11; 180])])
     }),
     broken("confirm-short", |id| {
-        after_accept(id, vec![Send(shortened(confirm(id, Some(GOOD)), 67))])
+        after_accept(id, vec![Send(shortened(confirm(id, Some(id.terms)), 67))])
     }),
     broken("confirm-without-extension", |id| {
         // The first-contact flag is set, but the message ends before the extension.
-        after_accept(id, vec![Send(shortened(confirm(id, Some(GOOD)), 108))])
+        after_accept(id, vec![Send(shortened(confirm(id, Some(id.terms)), 108))])
     }),
     broken("confirm-no-first-contact", |id| {
         after_accept(id, vec![Send(confirm(id, None))])
@@ -323,50 +323,62 @@ pub(crate) const CONFIRMS: &[Case] = &[
     broken("confirm-gids-255", |id| {
         after_accept(
             id,
-            vec![Send(set(confirm(id, Some(GOOD)), 104 + 52, &[255]))],
+            vec![Send(set(confirm(id, Some(id.terms)), 104 + 52, &[255]))],
         )
     }),
     broken("confirm-qpn-0", |id| {
-        after_accept(id, vec![Send(set(confirm(id, Some(GOOD)), 38, &[0; 3]))])
+        after_accept(
+            id,
+            vec![Send(set(confirm(id, Some(id.terms)), 38, &[0; 3]))],
+        )
     }),
     broken("confirm-rmbe-0", |id| {
-        after_accept(id, vec![Send(set(confirm(id, Some(GOOD)), 45, &[0]))])
+        after_accept(id, vec![Send(set(confirm(id, Some(id.terms)), 45, &[0]))])
     }),
     broken("confirm-mtu-0", |id| {
-        after_accept(id, vec![Send(set(confirm(id, Some(GOOD)), 50, &[0x00]))])
+        after_accept(
+            id,
+            vec![Send(set(confirm(id, Some(id.terms)), 50, &[0x00]))],
+        )
     }),
     broken("confirm-mtu-15", |id| {
-        after_accept(id, vec![Send(set(confirm(id, Some(GOOD)), 50, &[0x0f]))])
+        after_accept(
+            id,
+            vec![Send(set(confirm(id, Some(id.terms)), 50, &[0x0f]))],
+        )
     }),
     broken("confirm-other-eid", |id| {
         let other = Identity {
             eid: "ANOTHER.EID".into(),
             ..id.clone()
         };
-        after_accept(id, vec![Send(confirm(&other, Some(GOOD)))])
+        after_accept(id, vec![Send(confirm(&other, Some(id.terms)))])
     }),
     broken("confirm-other-limits", |id| {
         let terms = crate::messages::Terms {
             max_conns: 3,
             max_links: 9,
-            ..GOOD
+            ..id.terms
         };
         after_accept(id, vec![Send(confirm(id, Some(terms)))])
     }),
     broken("confirm-release-0", |id| {
-        let terms = crate::messages::Terms { release: 0, ..GOOD };
+        let terms = crate::messages::Terms {
+            release: 0,
+            ..id.terms
+        };
         after_accept(id, vec![Send(confirm(id, Some(terms)))])
     }),
     Case {
         name: "link-never-confirmed",
-        steps: |id| after_accept(id, vec![Send(confirm(id, Some(GOOD)))]),
+        steps: |id| after_accept(id, vec![Send(confirm(id, Some(id.terms)))]),
         allowed: &[Answer::Decline(R::TIMEOUT_CL)],
         within: LINK,
         must_work: true,
     },
     Case {
         name: "link-never-confirmed-fin",
-        steps: |id| after_accept(id, vec![Send(confirm(id, Some(GOOD))), Fin]),
+        steps: |id| after_accept(id, vec![Send(confirm(id, Some(id.terms))), Fin]),
         allowed: &[Answer::AnyDecline, Answer::End],
         within: LINK,
         must_work: false,

@@ -14,7 +14,7 @@ mod server_cases;
 
 use case::Case;
 use clap::{Args, Parser, Subcommand};
-use messages::Identity;
+use messages::{Identity, GOOD};
 use play::{judge, play, Ending, Role, Seen};
 use smc_proto::ids::Eid;
 use std::collections::VecDeque;
@@ -97,6 +97,7 @@ impl Common {
             addr: self.own.unwrap_or(self.addr),
             eid: self.eid.clone(),
             number: number as u16 + 1,
+            terms: GOOD,
         }
     }
 
@@ -243,8 +244,12 @@ fn answer(common: &Common, listener: &Sock, number: usize, case: &Case) -> Resul
         .map_err(|e| format!("accept: {e}"))?;
     set_up(&sock)?;
     // The Proposal comes first in every case, and it must be a good one.
-    play::proposal(&sock)?;
-    Ok(play(case, &common.identity(number), sock, Role::Server))
+    let terms = play::proposal(&sock)?;
+    let id = Identity {
+        terms,
+        ..common.identity(number)
+    };
+    Ok(play(case, &id, sock, Role::Server))
 }
 
 fn judge_server(case: &Case, result: Result<(Ending, bool, f64), String>) -> (String, Outcome) {

@@ -31,6 +31,8 @@ pub(crate) struct Identity {
     pub(crate) eid: String,
     /// Differs between cases, so that none meets the link group of another.
     pub(crate) number: u16,
+    /// What both sides agree on, as far as it is known.
+    pub(crate) terms: Terms,
 }
 
 impl Identity {
@@ -70,8 +72,8 @@ pub(crate) fn proposal(id: &Identity, v1: bool, v2: bool) -> Vec<u8> {
         release: Release::V2_1,
         eids,
         roce_gid: id.gid(),
-        max_conns: 255,
-        max_links: 2,
+        max_conns: GOOD.max_conns,
+        max_links: GOOD.max_links,
         ..V2Offer::EMPTY
     };
     let v1_offer = V1Offer {
@@ -116,12 +118,32 @@ pub(crate) struct Terms {
     pub(crate) max_links: u8,
 }
 
-/// The terms that fit a Proposal of release 2.1.
+/// What this peer asks for.
 pub(crate) const GOOD: Terms = Terms {
     release: 1,
     max_conns: 255,
     max_links: 2,
 };
+
+impl Terms {
+    /// What follows from another side's first-contact extension.
+    pub(crate) fn of(ext: &FirstContactExt) -> Terms {
+        Terms {
+            release: ext.release.number(),
+            max_conns: ext.v21.map_or(GOOD.max_conns, |l| l.max_conns),
+            max_links: ext.v21.map_or(GOOD.max_links, |l| l.max_links),
+        }
+    }
+
+    /// What follows from a client's offer.
+    pub(crate) fn for_offer(offer: &V2Offer) -> Terms {
+        Terms {
+            release: GOOD.release.min(offer.release.number()),
+            max_conns: offer.max_conns,
+            max_links: GOOD.max_links.min(offer.max_links),
+        }
+    }
+}
 
 fn v2_fields(id: &Identity, terms: Option<Terms>, gids: GidList) -> V2Fields {
     V2Fields {
@@ -167,8 +189,10 @@ pub(crate) fn accept_v1(id: &Identity) -> Vec<u8> {
 /// A version 2 Confirm for a first contact.
 pub(crate) fn confirm(id: &Identity, terms: Option<Terms>) -> Vec<u8> {
     let mut gids = GidList::EMPTY;
-    // An empty list of this kind has room for eight.
-    let _ = gids.push(id.gid());
+    if terms.is_some() {
+        // An empty list of this kind has room for eight.
+        let _ = gids.push(id.gid());
+    }
     bytes(&Message::Confirm(Confirm {
         version: Version::V2,
         first_contact: terms.is_some(),
@@ -225,6 +249,7 @@ mod tests {
             addr: Ipv4Addr::new(10, 9, 0, 1),
             eid: "SMC-RS-TEST".into(),
             number: 3,
+            terms: GOOD,
         }
     }
 

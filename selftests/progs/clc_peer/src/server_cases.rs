@@ -4,8 +4,7 @@
 
 use crate::case::{broken, declined, stalled, Answer, Case, Step, DECLINE, LINK, PATIENT, PROMPT};
 use crate::messages::{
-    accept, accept_v1, claim, confirm, decline, proposal, set, shortened, Identity, Terms, GOOD,
-    VERSION,
+    accept, accept_v1, claim, confirm, decline, proposal, set, shortened, Identity, Terms, VERSION,
 };
 use smc_proto::ids::Version;
 use smc_proto::reason::DeclineReason as R;
@@ -13,7 +12,7 @@ use std::time::Duration;
 use Step::{Await, Fin, Pause, Rst, Send, Trickle};
 
 fn good(id: &Identity) -> Vec<u8> {
-    accept(id, Some(GOOD))
+    accept(id, Some(id.terms))
 }
 
 fn limits(id: &Identity, max_conns: u8, max_links: u8) -> Vec<Step> {
@@ -22,7 +21,7 @@ fn limits(id: &Identity, max_conns: u8, max_links: u8) -> Vec<Step> {
         Some(Terms {
             max_conns,
             max_links,
-            ..GOOD
+            ..id.terms
         }),
     ))]
 }
@@ -86,7 +85,7 @@ pub(crate) const ACCEPTS: &[Case] = &[
         ]
     }),
     broken("type-proposal", |id| vec![Send(proposal(id, false, true))]),
-    broken("type-confirm", |id| vec![Send(confirm(id, Some(GOOD)))]),
+    broken("type-confirm", |id| vec![Send(confirm(id, Some(id.terms)))]),
     broken("type-0", |id| vec![Send(set(good(id), 4, &[0]))]),
     broken("type-200", |id| vec![Send(set(good(id), 4, &[200]))]),
     broken("length-0", |id| vec![Send(claim(good(id), 0))]),
@@ -155,14 +154,14 @@ pub(crate) const ACCEPTS: &[Case] = &[
                 eid: "ANOTHER.EID".into(),
                 ..id.clone()
             },
-            Some(GOOD),
+            Some(id.terms),
         ))]
     }),
     broken("release-2", |id| vec![Send(set(good(id), 105, &[0x22]))]),
     broken("release-15", |id| vec![Send(set(good(id), 105, &[0x2f]))]),
-    broken("max-conns-0", |id| limits(id, 0, 2)),
-    broken("max-conns-15", |id| limits(id, 15, 2)),
-    confirmed("max-conns-16", |id| limits(id, 16, 2)),
+    broken("max-conns-0", |id| limits(id, 0, id.terms.max_links)),
+    broken("max-conns-15", |id| limits(id, 15, id.terms.max_links)),
+    confirmed("max-conns-16", |id| limits(id, 16, id.terms.max_links)),
     broken("max-links-0", |id| limits(id, 255, 0)),
     broken("max-links-3", |id| limits(id, 255, 3)),
     broken("max-links-255", |id| limits(id, 255, 255)),
