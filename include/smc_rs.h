@@ -81,6 +81,7 @@ bool smc_rs_helper_tcp_native_option_get(const struct sock *sk);
 unsigned int smc_rs_helper_skb_len(const struct sk_buff *skb);
 struct sock *smc_rs_helper_skb_fullsock(const struct sk_buff *skb);
 int smc_rs_helper_skb_transport_offset(const struct sk_buff *skb);
+unsigned int smc_rs_helper_skb_open_retries(const struct sk_buff *skb);
 struct sock *smc_rs_helper_skb_listener(const struct sk_buff *skb);
 const u8 *smc_rs_helper_skb_saved_syn(const struct sk_buff *skb, u32 *len, u32 *tcp_offset);
 int smc_rs_helper_skb_ipv6_tcp_offset(const struct sk_buff *skb);

@@ -25,6 +25,15 @@ struct sock *smc_rs_helper_skb_fullsock(const struct sk_buff *skb)
 	return skb->sk && sk_fullsock(skb->sk) ? skb->sk : NULL;
 }
 
+unsigned int smc_rs_helper_skb_open_retries(const struct sk_buff *skb)
+{
+	const struct sock *sk = skb->sk;
+
+	if (READ_ONCE(sk->sk_state) == TCP_NEW_SYN_RECV)
+		return inet_reqsk(sk)->num_timeout;
+	return inet_csk(sk)->icsk_retransmits;
+}
+
 int smc_rs_helper_skb_transport_offset(const struct sk_buff *skb)
 {
 	return skb_transport_header_was_set(skb) ? skb_transport_offset(skb) : -1;

@@ -33,6 +33,10 @@ use core::{
 };
 use kernel::prelude::*;
 
+/// How often an opening segment with the option may be lost before it is sent without: something on
+/// the way may throw away segments with options it does not know.
+const MAX_RETRIES: c_uint = 1;
+
 /// Number of hooks per namespace.
 pub(crate) const HOOKS: usize = 4;
 
@@ -161,6 +165,10 @@ fn outgoing(packet: &Packet, ip: IpVersion, option: &[u8; OPTION_LEN]) -> Option
     let tcp = usize::try_from(tcp).ok()?;
     let fixed = packet.read::<MIN_HEADER>(tcp)?;
     if opening(&fixed)? != wanted {
+        return None;
+    }
+    // SAFETY: The packet is valid and has a TCP socket, or it would not be wanted.
+    if unsafe { sys::smc_rs_helper_skb_open_retries(packet.0) } > MAX_RETRIES {
         return None;
     }
     let (found, len) = packet.scan(tcp, &fixed, option)?;

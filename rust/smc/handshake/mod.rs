@@ -131,7 +131,10 @@ impl Handshake<'_> {
                 Some(awaited),
             ));
         }
-        let header = Header::parse(&head).map_err(Outcome::from)?;
+        let header = match Header::parse(&head) {
+            Ok(header) => header,
+            Err(error) => return Err(self.skip(&head, error, deadline)),
+        };
         // The rest is read whole, also what a newer version may have added to the message.
         let mut bytes = KVec::with_capacity(header.length, GFP_KERNEL).map_err(no_memory)?;
         bytes
@@ -144,6 +147,22 @@ impl Handshake<'_> {
             self.read_exact(body, deadline)?;
         }
         Message::parse(&bytes).map_err(Stop::Unreadable)
+    }
+
+    /// A message that will be declined for its header: its body must not be taken for data of the
+    /// program.
+    fn skip(&self, head: &[u8; HEADER_LEN], error: wire::Error, deadline: u64) -> Stop {
+        if error.decline_reason().is_some() {
+            let body = Header::stated_length(head).saturating_sub(HEADER_LEN);
+            let mut bytes = KVec::new();
+            if bytes.resize(body, 0, GFP_KERNEL).is_err() {
+                return Stop::Protocol(Outcome::TIMED_OUT, None);
+            }
+            if let Err(stop) = self.read_exact(&mut bytes, deadline) {
+                return stop;
+            }
+        }
+        Stop::Unreadable(error)
     }
 
     /// Fills `buf`; 0 when nothing at all came in time. Part of a message is neither one nor data,

@@ -177,6 +177,12 @@ impl Header {
         }
     }
 
+    /// The length that the header states, whether or not it can be right.
+    pub const fn stated_length(bytes: &[u8; HEADER_LEN]) -> usize {
+        let [_, _, _, _, _, high, low, _] = *bytes;
+        u16::from_be_bytes([high, low]) as usize
+    }
+
     /// Length in bytes of what follows the header, trailer included.
     pub fn remaining(&self) -> usize {
         self.length.saturating_sub(HEADER_LEN)
