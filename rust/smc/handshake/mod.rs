@@ -144,7 +144,10 @@ impl Handshake<'_> {
             .resize(header.length, 0, GFP_KERNEL)
             .map_err(no_memory)?;
         if let Some(body) = bytes.get_mut(HEADER_LEN..) {
-            self.read_exact(body, deadline)?;
+            // The header came without the rest: the stream is stuck within a message.
+            if self.read_exact(body, deadline)? < body.len() {
+                return Err(Stop::Protocol(Outcome::TIMED_OUT, None));
+            }
         }
         Message::parse(&bytes).map_err(Stop::Unreadable)
     }

@@ -7,11 +7,13 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
+use smc_kapi::module::now_ms;
 use smc_proto::{
     handshake::{
         AwaitConfirm,
         AwaitProposal,
         Confirmed,
+        Fault,
         Outcome,
         Selected,
         CLC_WAIT_MS, //
@@ -49,8 +51,9 @@ use crate::smc::{
 
 /// Rounds of looking for a link group: groups can fill up or end between look-up and use.
 const ROUNDS: u32 = 8;
-/// How long to wait for another handshake's first contact with the same peer, in milliseconds.
-const PENDING_WAIT_MS: u32 = 5_000;
+/// How long to wait for first contacts of other handshakes with the same peer, in milliseconds: the
+/// client waits for its answer a little longer.
+const PENDING_WAIT_MS: u64 = 5_000;
 
 /// Runs the handshake; the Proposal, or the beginning of it, has arrived.
 pub(crate) fn run(hs: &Handshake<'_>) -> End {
@@ -88,6 +91,7 @@ fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>,
         routed: selected.version == Version::V2,
     };
     let port = ports.port(selected.version)?;
+    let deadline = now_ms() + PENDING_WAIT_MS;
     for _ in 0..ROUNDS {
         let found = hs
             .global
@@ -97,7 +101,8 @@ fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>,
         match found {
             Found::Fresh(group) => return first_contact(hs, selected, group),
             Found::Pending(group) => {
-                group.wait_settled(PENDING_WAIT_MS);
+                // CAST: at most `PENDING_WAIT_MS`.
+                group.wait_settled(deadline.saturating_sub(now_ms()) as u32);
             }
             Found::Active(group) => match group.reserve(hs.receive, hs.send, hs.names()?) {
                 Ok(conn) => return join(hs, selected, &group, conn),
@@ -154,8 +159,14 @@ fn join(
     hs.send(&Message::Accept(accept))?;
     match read_confirm(hs, next) {
         Ok(confirmed) => {
-            conn.activate(&confirmed.peer)?;
+            // The client uses the connection already: a Decline would be application data (C.3).
+            conn.activate(&confirmed.peer)
+                .map_err(|reason| Outcome::Abort(Fault::Mismatch(reason)))?;
             reservation.keep()
+        }
+        // So may a client whose Confirm is late.
+        Err(Stop::Protocol(Outcome::Decline(DeclineReason::TIMEOUT_CL), _)) => {
+            Err(Outcome::TIMED_OUT.into())
         }
         Err(stop) => {
             if let Stop::Protocol(outcome, _) = &stop {
