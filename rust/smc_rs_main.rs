@@ -71,6 +71,7 @@ struct SmcRs {
     #[pin]
     namespaces: PernetRegistration<NetState>,
     installed: Installed<Global>,
+    work: WorkDone,
     global: Arc<Global>,
 }
 
@@ -78,6 +79,7 @@ impl kernel::InPlaceModule for SmcRs {
     fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             global: new_global()?,
+            work: WorkDone(global.clone()),
             installed: global::install(global)?,
             groups: GroupsEnd(global.clone()),
             namespaces <- PernetRegistration::new(),
@@ -102,6 +104,16 @@ struct GroupsEnd(Arc<Global>);
 impl Drop for GroupsEnd {
     fn drop(&mut self) {
         self.0.groups.end_matching_now(Ending::ModuleExit, |_| true);
+    }
+}
+
+/// Waits for work that still runs: it may hold the last reference to a link group, and with it one
+/// to the work queue, which an item of the queue cannot destroy.
+struct WorkDone(Arc<Global>);
+
+impl Drop for WorkDone {
+    fn drop(&mut self) {
+        self.0.flush();
     }
 }
 

@@ -38,8 +38,10 @@ const MAX_ACTIVE: i32 = 512;
 /// System-wide state.
 #[pin_data]
 pub(crate) struct Global {
-    /// Runs all deferred work of the module; destroyed, and so drained, before the module goes.
+    /// Runs listeners and handshakes, which wait for peers that may be slow or hostile.
     pub(crate) queue: Arc<OwnedQueue>,
+    /// Runs what handshakes wait for: link messages, and the end of link groups.
+    pub(crate) link_queue: Arc<OwnedQueue>,
     /// RoCE devices.
     #[pin]
     pub(crate) devices: DeviceTable,
@@ -66,10 +68,17 @@ impl Global {
         };
         let queue = OwnedQueue::new(c"smc_rs", flags, MAX_ACTIVE)?;
         let queue = Arc::new(queue, GFP_KERNEL)?;
+        let flags = QueueFlags {
+            highpri: true,
+            ..flags
+        };
+        let link_queue = OwnedQueue::new(c"smc_rs_link", flags, MAX_ACTIVE)?;
+        let link_queue = Arc::new(link_queue, GFP_KERNEL)?;
         let [a, b, ..] = module::random_u32().to_be_bytes();
         Arc::pin_init(
             try_pin_init!(Self {
                 queue,
+                link_queue,
                 devices <- DeviceTable::new(),
                 groups <- GroupTable::new(),
                 ueids <- EidTable::new(),
@@ -79,6 +88,12 @@ impl Global {
             }? Error),
             GFP_KERNEL,
         )
+    }
+
+    /// Waits until all work that is queued now has run. May sleep.
+    pub(crate) fn flush(&self) {
+        self.queue.flush();
+        self.link_queue.flush();
     }
 
     /// Links that a link group may have.

@@ -107,9 +107,6 @@ impl LinkGroup {
     /// Takes everything apart that a destructor could not: afterwards only memory is left.
     fn tear_down(self: &Arc<Self>, ending: Ending) {
         let _one_at_a_time = self.ending.lock();
-        if let Some(global) = global::get() {
-            global.groups.forget(self);
-        }
         let link = self.link.lock().take();
         if let Some(link) = &link {
             if ending.is_orderly() {
@@ -129,6 +126,11 @@ impl LinkGroup {
         let pool = core::mem::replace(&mut *self.buffers.lock(), BufferPool::new());
         drop(pool);
         drop(work::cancel_delayed_sync::<_, 2>(self));
+        // The group stays in the table until now, so that whoever ends all groups waits for those
+        // that are being taken apart.
+        if let Some(global) = global::get() {
+            global.groups.forget(self);
+        }
     }
 
     /// Lets [`LinkGroup::tick`] run after a while.
@@ -138,8 +140,7 @@ impl LinkGroup {
 
     fn tick(self: &Arc<Self>) {
         let now = now_ms();
-        if self.idle_for(now).is_some_and(|ms| ms >= self.role.idle_ms()) {
-            self.end(Ending::Idle);
+        if self.end_if_idle(now, self.role.idle_ms()) {
             return;
         }
         for index in 0..u8::MAX {

@@ -294,6 +294,10 @@ impl LinkGroup {
         let link = self.link().ok_or(ENOLINK)?;
         let (rmb, ring) = {
             let mut pool = self.buffers.lock();
+            // The pool of a group that ends is emptied under its mutex, and has to stay empty.
+            if self.is_ending() {
+                return Err(ENOLINK);
+            }
             let taken = pool.take_element(&self.net, &link, receive)?;
             if taken.is_new_rmb && self.state() == State::Active {
                 if let Err(error) = self.announce(&link, &pool, taken.element.rmb()) {
@@ -312,11 +316,25 @@ impl LinkGroup {
                 return Err(error);
             }
         };
+        if self.enter(&conn) {
+            Ok(conn)
+        } else {
+            Err(ENOLINK)
+        }
+    }
+
+    /// Puts a new connection into the table; false when the group has begun to end since its token
+    /// was taken: what ends the connections in the table may have passed its place already.
+    fn enter(&self, conn: &Arc<Connection>) -> bool {
         let mut conns = self.conns.lock();
-        if let Some(slot) = conns.slots.get_mut(usize::from(index)) {
+        if self.is_ending() {
+            conns.tokens.release(conn.token());
+            return false;
+        }
+        if let Some(slot) = conns.slots.get_mut(usize::from(conn.index())) {
             *slot = Some(conn.clone());
         }
-        Ok(conn)
+        true
     }
 
     fn take_token(&self) -> Result<(u8, AlertToken)> {
@@ -411,10 +429,16 @@ impl LinkGroup {
         self.conns.lock().tokens.is_full()
     }
 
-    /// Milliseconds since the group lost its last connection; `None` while it has one.
-    fn idle_for(&self, now: u64) -> Option<u64> {
+    /// Ends the group if it has had no connection for `idle_ms` milliseconds; true if it did. No
+    /// connection can join between the look and the end, since a token is taken under the same lock.
+    fn end_if_idle(self: &Arc<Self>, now: u64, idle_ms: u64) -> bool {
         let conns = self.conns.lock();
-        (conns.tokens.used() <= conns.abandoned).then(|| now.saturating_sub(conns.idle_since))
+        let idle = conns.tokens.used() <= conns.abandoned
+            && now.saturating_sub(conns.idle_since) >= idle_ms;
+        if idle {
+            self.end(Ending::Idle);
+        }
+        idle
     }
 }
 

@@ -146,7 +146,7 @@ impl GroupTable {
             terms,
             port.clone(),
             net.clone(),
-            global.queue.clone(),
+            global.link_queue.clone(),
         )
     }
 
