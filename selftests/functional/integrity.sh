@@ -31,7 +31,7 @@ over() {
 }
 
 [ "$FAMILY" != smc ] || need_module
-over "one message of 64 MiB each way" --bytes 64M --bidir --msg-min 64M --msg-max 64M
+over "one message of 64 MiB" --bytes 64M --msg-min 64M --msg-max 64M
 over "messages of 1 byte to 64 MiB" --bytes 24M --bidir --msg-max 64M
 over "single bytes" --bytes 6000 --bidir --msg-max 3
 for size in 16K 64K 128K 512K; do
