@@ -32,14 +32,17 @@ use crate::smc::{
 
 static GLOBAL: Slot<Global> = Slot::new();
 
-/// Handshakes and other work that may run at the same time.
-const MAX_ACTIVE: i32 = 512;
+/// Work items of a queue that may run at the same time, the kernel's limit. A handshake holds its
+/// place while it waits for the peer.
+const MAX_ACTIVE: i32 = 2048;
 
 /// System-wide state.
 #[pin_data]
 pub(crate) struct Global {
-    /// Runs listeners and handshakes, which wait for peers that may be slow or hostile.
-    pub(crate) queue: Arc<OwnedQueue>,
+    /// Runs the handshakes of clients, which wait for servers, maybe for those of this host.
+    pub(crate) client_queue: Arc<OwnedQueue>,
+    /// Runs listeners and the handshakes of servers.
+    pub(crate) server_queue: Arc<OwnedQueue>,
     /// Runs what handshakes wait for: link messages, and the end of link groups.
     pub(crate) link_queue: Arc<OwnedQueue>,
     /// RoCE devices.
@@ -66,18 +69,18 @@ impl Global {
             unbound: true,
             ..QueueFlags::default()
         };
-        let queue = OwnedQueue::new(c"smc_rs", flags, MAX_ACTIVE)?;
-        let queue = Arc::new(queue, GFP_KERNEL)?;
+        let client_queue = new_queue(c"smc_rs_client", flags)?;
+        let server_queue = new_queue(c"smc_rs_server", flags)?;
         let flags = QueueFlags {
             highpri: true,
             ..flags
         };
-        let link_queue = OwnedQueue::new(c"smc_rs_link", flags, MAX_ACTIVE)?;
-        let link_queue = Arc::new(link_queue, GFP_KERNEL)?;
+        let link_queue = new_queue(c"smc_rs_link", flags)?;
         let [a, b, ..] = module::random_u32().to_be_bytes();
         Arc::pin_init(
             try_pin_init!(Self {
-                queue,
+                client_queue,
+                server_queue,
                 link_queue,
                 devices <- DeviceTable::new(),
                 groups <- GroupTable::new(),
@@ -92,7 +95,8 @@ impl Global {
 
     /// Waits until all work that is queued now has run. May sleep.
     pub(crate) fn flush(&self) {
-        self.queue.flush();
+        self.client_queue.flush();
+        self.server_queue.flush();
         self.link_queue.flush();
     }
 
@@ -106,6 +110,11 @@ impl Global {
         let mac = self.devices.first_mac().unwrap_or(Mac([0; 6]));
         PeerId::new(self.instance, mac)
     }
+}
+
+fn new_queue(name: &'static CStr, flags: QueueFlags) -> Result<Arc<OwnedQueue>> {
+    let queue = OwnedQueue::new(name, flags, MAX_ACTIVE)?;
+    Ok(Arc::new(queue, GFP_KERNEL)?)
 }
 
 /// The name without the NULs behind it.

@@ -161,8 +161,10 @@ impl Handshake<'_> {
             if bytes.resize(body, 0, GFP_KERNEL).is_err() {
                 return Stop::Protocol(Outcome::TIMED_OUT, None);
             }
-            if let Err(stop) = self.read_exact(&mut bytes, deadline) {
-                return stop;
+            match self.read_exact(&mut bytes, deadline) {
+                Ok(got) if got == body => {}
+                Ok(_) => return Stop::Protocol(Outcome::TIMED_OUT, None),
+                Err(stop) => return stop,
             }
         }
         Stop::Unreadable(error)

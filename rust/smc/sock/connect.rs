@@ -46,6 +46,9 @@ use crate::smc::{
     stats::Side, //
 };
 
+/// An address of family `AF_UNSPEC`: connecting to it resets the TCP connection.
+const UNSPECIFIED: [u8; 16] = [0; 16];
+
 /// A `connect()` that has not ended.
 #[pin_data]
 pub(crate) struct Connecting {
@@ -98,7 +101,7 @@ impl Connecting {
     pub(crate) fn kick(self: &Arc<Self>) {
         let undecided = matches!(self.tcp.state(), TcpState::SynSent | TcpState::SynRecv);
         if !undecided && *self.progress.lock() == Progress::Tcp {
-            work::queue::<_, 0>(&self.global.queue, self);
+            work::queue::<_, 0>(&self.global.client_queue, self);
         }
     }
 
@@ -134,7 +137,7 @@ impl Connecting {
             };
         }
         if !established {
-            self.tcp.mirror_error_to(&self.sock);
+            self.socket.mirror_error(&self.tcp, &self.sock);
             self.sock.wake_state();
             return;
         }
@@ -143,18 +146,26 @@ impl Connecting {
                 conn.set_owner(self.sock.clone());
                 if self.enter(Phase::Smc(conn.clone())) {
                     conn.report_error();
+                    // Errors until now were nobody's.
+                    if self.tcp.sock().err() != 0 {
+                        conn.abort();
+                    }
                 } else {
                     conn.close();
                 }
             }
             End::Tcp(fallback) => {
                 self.socket.begin_fallback(&fallback, Side::Client);
-                self.enter(Phase::Fallback);
+                if self.enter(Phase::Fallback) {
+                    self.socket.mirror_error(&self.tcp, &self.sock);
+                }
             }
             End::Broken(error) => {
-                self.tcp.abort_on_close();
-                *self.progress.lock() = Progress::Failed(-error.to_errno());
-                self.sock.set_err(-error.to_errno());
+                // No program may get at a stream that is left within the handshake.
+                let _ = self.tcp.connect(&SockAddr::new(&UNSPECIFIED), true);
+                let errno = -error.to_errno();
+                *self.progress.lock() = Progress::Failed(errno);
+                self.socket.report_error(&self.tcp, &self.sock, errno);
             }
         }
         self.sock.wake_state();
@@ -268,15 +279,19 @@ fn finish(
             }
             Ok(())
         }
-        Progress::Failed(errno) => {
+        Progress::Failed(0) => {
             leave(socket, connecting);
             let pending = sock.take_err();
-            let tcp = connecting.tcp.connect(addr, true);
-            match (errno, pending, tcp) {
-                (0, _, Err(error)) => Err(error),
-                (_, Err(error), _) => Err(error),
-                _ => Err(ECONNABORTED),
-            }
+            // TCP wants to be asked for its error before the next attempt.
+            connecting.tcp.connect(addr, true)?;
+            pending?;
+            Err(ECONNABORTED)
+        }
+        Progress::Failed(errno) => {
+            leave(socket, connecting);
+            let _ = sock.take_err();
+            let _ = connecting.tcp.sock().take_err();
+            Err(Error::from_errno(-errno))
         }
         Progress::Tcp | Progress::Handshake => Err(EALREADY),
     }

@@ -73,9 +73,11 @@ impl SmcSocket {
         if !self.late_possible.load(Relaxed) {
             return true;
         }
+        let Ok(mut head) = KVec::from_elem(0u8, MAX_RECEIVE_LEN, GFP_KERNEL) else {
+            return false;
+        };
         let mut filter = self.late.lock();
         loop {
-            let mut head = [0u8; HEAD];
             let n = match tcp.peek(&mut head) {
                 Ok(n) => n,
                 Err(error) => {
@@ -91,7 +93,8 @@ impl SmcSocket {
             match filter.late.scan(seen, at_end) {
                 Scan::Wait => return false,
                 Scan::Skip(len) => {
-                    if self.skip(tcp, len).is_err() {
+                    let skipped = head.get_mut(..len).ok_or(EINVAL);
+                    if skipped.and_then(|bytes| tcp.recv_exact(bytes, 0)).is_err() {
                         return true;
                     }
                 }
@@ -103,12 +106,6 @@ impl SmcSocket {
         }
     }
 
-    fn skip(&self, tcp: &TcpSocket, len: usize) -> Result {
-        let mut bytes = [0u8; HEAD];
-        let bytes = bytes.get_mut(..len).ok_or(EINVAL)?;
-        tcp.recv_exact(bytes, 0)
-    }
-
     /// Calls `f` on the TCP socket with the errors of both sockets kept in step.
     pub(crate) fn on_tcp<R>(
         self: &Arc<Self>,
@@ -116,18 +113,33 @@ impl SmcSocket {
         f: impl FnOnce(&TcpSocket) -> Result<R>,
     ) -> Result<R> {
         let tcp = self.tcp()?;
-        let pending = tcp.sock().err();
-        if pending != 0 && sock.err() == 0 {
+        let mirrored = self.mirrored.load(Relaxed);
+        if mirrored != 0 && sock.err() == 0 {
             // `SO_ERROR` has reported and cleared it.
-            tcp.clear_err_if(pending);
+            self.mirrored.store(0, Relaxed);
+            tcp.clear_err_if(mirrored);
         }
         let result = f(&tcp);
-        if sock.err() != 0 && tcp.sock().err() == 0 {
+        if self.mirrored.load(Relaxed) != 0 && tcp.sock().err() == 0 {
+            self.mirrored.store(0, Relaxed);
             let _ = sock.take_err();
         }
         result
     }
-}
 
-/// Bytes looked at for a late message: the longest answer of a peer with some growth.
-const HEAD: usize = if MAX_RECEIVE_LEN < 256 { MAX_RECEIVE_LEN } else { 256 };
+    /// Copies a pending error of the TCP socket to the program's socket and wakes it. Any context.
+    pub(crate) fn mirror_error(&self, tcp: &TcpSocket, sock: &Sock) {
+        let errno = tcp.sock().err();
+        if errno != 0 {
+            self.report_error(tcp, sock, errno);
+        }
+    }
+
+    /// Reports `errno` on the program's socket in place of the pending error of the TCP socket; it
+    /// is consumed in both. Any context.
+    pub(crate) fn report_error(&self, tcp: &TcpSocket, sock: &Sock, errno: i32) {
+        sock.set_err(errno);
+        self.mirrored.store(tcp.sock().err(), Relaxed);
+        sock.wake_error();
+    }
+}

@@ -30,10 +30,14 @@ use smc_kapi::{
     work, //
 };
 use smc_proto::{
-    handshake::CLC_WAIT_MS,
+    handshake::{
+        LateClc,
+        CLC_WAIT_MS, //
+    },
     reason::DeclineReason,
     wire::clc::{
         Header,
+        Kind,
         HEADER_LEN, //
     },
 };
@@ -109,9 +113,9 @@ impl ServerHandshake {
             }? Error),
             GFP_KERNEL,
         )?;
-        // The timer keeps the handshake alive while it waits.
-        work::schedule::<_, 0>(&listener.global.queue, &this, CLC_WAIT_MS as u32);
         let watch = Arc::new(ProposalWatch(this.clone()), GFP_KERNEL)?;
+        // The timer keeps the handshake alive while it waits.
+        work::schedule::<_, 0>(&listener.global.server_queue, &this, CLC_WAIT_MS as u32);
         // Where somebody else owns the callbacks, the deadline ends the wait.
         let _ = watched.install(watch);
         // Bytes may have come before the watch was there.
@@ -120,7 +124,7 @@ impl ServerHandshake {
     }
 
     fn kick(self: &Arc<Self>) {
-        work::reschedule::<_, 0>(&self.listener.global.queue, self, 0);
+        work::reschedule::<_, 0>(&self.listener.global.server_queue, self, 0);
     }
 
     fn head(&self) -> Head {
@@ -156,14 +160,16 @@ impl ServerHandshake {
             }
             Head::Wait if now_ms() < self.deadline => {
                 let left = self.deadline - now_ms();
-                work::schedule::<_, 0>(&self.listener.global.queue, self, left as u32);
+                work::schedule::<_, 0>(&self.listener.global.server_queue, self, left as u32);
                 return;
             }
             // A client that says nothing may wait for the server to speak first: its SYN-ACK lost
-            // the option on the way.
-            Head::Wait | Head::Plain => {
-                End::Tcp(Fallback::quiet(DeclineReason::PEERNOSMC))
-            }
+            // the option on the way. Or its Proposal was lost and comes late.
+            Head::Wait => End::Tcp(Fallback {
+                late: LateClc::after_decline(Some(Kind::Proposal)),
+                ..Fallback::quiet(DeclineReason::PEERNOSMC)
+            }),
+            Head::Plain => End::Tcp(Fallback::quiet(DeclineReason::PEERNOSMC)),
         };
         self.stop_waiting();
         self.finish(end);

@@ -59,6 +59,9 @@ use crate::smc::{
 
 /// The most connections a listener keeps for `accept()`, whatever the backlog says.
 const MAX_BACKLOG: i32 = 4096;
+/// Handshakes that may be under way however short the backlog is, so that a few clients which say
+/// nothing do not keep the others waiting.
+const MIN_HANDSHAKES: usize = 256;
 
 /// A listening socket.
 #[pin_data]
@@ -66,7 +69,9 @@ pub(crate) struct Listener {
     pub(super) global: Arc<Global>,
     pub(super) net: Arc<NetState>,
     pub(super) sock: SockRef,
-    tcp: Arc<TcpSocket>,
+    /// Until the listener is closed: handshakes that go on after that must not hold the port.
+    #[pin]
+    tcp: SpinLockBh<Option<Arc<TcpSocket>>>,
     /// Why SMC is not offered to clients.
     refusal: Option<DeclineReason>,
     backlog: Atomic<i32>,
@@ -107,8 +112,8 @@ impl Listener {
                 global,
                 net: socket.net.clone(),
                 sock: sock.hold(),
-                tcp: tcp.clone(),
                 refusal: socket.refusal(tcp),
+                tcp <- new_spinlock_bh!(Some(tcp.clone()), "smc_listener_tcp"),
                 backlog: Atomic::new(0),
                 queue <- new_spinlock_bh!(Queue {
                     ready: KVec::new(),
@@ -123,7 +128,7 @@ impl Listener {
 
     /// The TCP listener has connections, or room came free. Any context.
     pub(crate) fn kick(self: &Arc<Self>) {
-        work::queue::<_, 0>(&self.global.queue, self);
+        work::queue::<_, 0>(&self.global.server_queue, self);
     }
 
     /// Whether `accept()` would return a connection.
@@ -133,7 +138,14 @@ impl Listener {
 
     /// Whether the socket still listens: `shutdown()` ends that.
     pub(crate) fn is_listening(&self) -> bool {
-        self.tcp.state() == TcpState::Listen
+        self.tcp
+            .lock()
+            .as_ref()
+            .is_some_and(|tcp| tcp.state() == TcpState::Listen)
+    }
+
+    fn tcp(&self) -> Result<Arc<TcpSocket>> {
+        self.tcp.lock().clone().ok_or(EBADF)
     }
 
     fn set_backlog(&self, backlog: i32) {
@@ -142,14 +154,18 @@ impl Listener {
 
     fn has_room(&self) -> bool {
         let queue = self.queue.lock();
-        let used = queue.ready.len() + queue.pending;
-        !queue.closed && used <= self.backlog.load(Relaxed) as usize
+        let backlog = self.backlog.load(Relaxed) as usize;
+        let handshakes = core::cmp::max(backlog, MIN_HANDSHAKES);
+        !queue.closed && queue.ready.len() <= backlog && queue.pending < handshakes
     }
 
     /// Takes connections off the TCP listener while there is room for them.
     fn take_connections(self: &Arc<Self>) {
+        let Ok(listening) = self.tcp() else {
+            return;
+        };
         while self.has_room() {
-            let Ok(tcp) = self.tcp.accept_nonblock() else {
+            let Ok(tcp) = listening.accept_nonblock() else {
                 return;
             };
             let Ok(tcp) = Arc::new(tcp, GFP_KERNEL) else {
@@ -188,7 +204,8 @@ impl Listener {
         let mut grown = KVec::new();
         loop {
             let needed = self.queue.lock().ready.len() + 1;
-            if grown.capacity() < needed && grown.reserve(needed, GFP_KERNEL).is_err() {
+            let room = needed.next_power_of_two();
+            if grown.capacity() < needed && grown.reserve(room, GFP_KERNEL).is_err() {
                 ready.discard();
                 return;
             }
@@ -233,6 +250,8 @@ impl Listener {
             entry.discard();
         }
         drop(work::cancel_sync::<_, 0>(self));
+        let tcp = self.tcp.lock().take();
+        drop(tcp);
     }
 }
 
@@ -260,7 +279,7 @@ pub(super) fn listen(socket: &Arc<SmcSocket>, sock: &Sock, backlog: i32) -> Resu
     match socket.phase() {
         Phase::Init => {}
         Phase::Listening(listener) => {
-            listener.tcp.listen(backlog)?;
+            listener.tcp()?.listen(backlog)?;
             listener.set_backlog(backlog);
             return Ok(());
         }
@@ -303,14 +322,14 @@ pub(super) fn accept(
         if let Some(ready) = listener.pop() {
             break ready;
         }
-        if listener.tcp.state() != TcpState::Listen {
+        if !listener.is_listening() {
             return Err(EINVAL);
         }
         if timeout == 0 {
             return Err(EAGAIN);
         }
         wait_until(sock, &mut timeout, || {
-            listener.is_ready() || listener.tcp.state() != TcpState::Listen
+            listener.is_ready() || !listener.is_listening()
         })?;
     };
     listener.kick();
@@ -324,8 +343,9 @@ fn install(listener: &Listener, ready: Ready, new: NewSocket<'_, SmcSocket>) -> 
         Outcome::Smc(conn) => Phase::Smc(conn.clone()),
         Outcome::Tcp(_) => Phase::Fallback,
     };
-    let option = listener.net.use_option(listener.sock.net())?;
-    let made = SmcSocket::new(listener.net.clone(), option, tcp.clone(), phase).and_then(|child| {
+    let option = listener.net.use_option(listener.sock.net());
+    let made = option.and_then(|option| {
+        let child = SmcSocket::new(listener.net.clone(), option, tcp.clone(), phase)?;
         let sock = new.install(child.clone())?;
         Ok((child, sock))
     });
@@ -345,8 +365,15 @@ fn install(listener: &Listener, ready: Ready, new: NewSocket<'_, SmcSocket>) -> 
         Outcome::Smc(conn) => {
             conn.set_owner(sock.clone());
             conn.report_error();
+            // Nobody watched the TCP connection while it waited for `accept()`.
+            if tcp.sock().err() != 0 {
+                conn.abort();
+            }
         }
-        Outcome::Tcp(fallback) => child.begin_fallback(&fallback, Side::Server),
+        Outcome::Tcp(fallback) => {
+            child.begin_fallback(&fallback, Side::Server);
+            child.mirror_error(&tcp, &sock);
+        }
     }
     Ok(())
 }

@@ -79,6 +79,8 @@ pub(crate) struct SmcSocket {
     #[pin]
     late: Mutex<LateFilter>,
     late_possible: Atomic<bool>,
+    /// The error of the TCP socket that was copied to the program's socket; 0 while there is none.
+    mirrored: Atomic<i32>,
 }
 
 struct PhaseCell {
@@ -133,6 +135,7 @@ impl SmcSocket {
                 no_smc: Atomic::new(0),
                 late <- new_mutex!(LateFilter::NONE, "smc_socket_late"),
                 late_possible: Atomic::new(false),
+                mirrored: Atomic::new(0),
             }? Error),
             GFP_KERNEL,
         )
@@ -254,8 +257,9 @@ impl TcpEvents for TcpWatch {
             Phase::Connecting(connecting) => connecting.kick(),
             Phase::Smc(conn) => conn.abort(),
             Phase::Fallback => {
+                // Never the last reference: a release drops its own after it has ended these calls.
                 if let Ok(tcp) = self.socket.tcp() {
-                    tcp.mirror_error_to(&self.sock);
+                    self.socket.mirror_error(&tcp, &self.sock);
                 }
             }
             _ => {}

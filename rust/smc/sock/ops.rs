@@ -3,6 +3,7 @@
 //! The table of socket calls.
 
 use kernel::{
+    ffi::c_long,
     prelude::*,
     seq_file::SeqFile,
     sync::{
@@ -45,7 +46,10 @@ use smc_kapi::{
 use smc_proto::reason::DeclineReason;
 
 use super::{
-    connect,
+    connect::{
+        self,
+        Connecting, //
+    },
     ioctl,
     listen,
     options,
@@ -202,13 +206,19 @@ impl SocketOps for SmcSocket {
         len: usize,
         how: u32,
     ) -> Result<usize> {
-        match this.phase() {
+        let phase = match this.phase() {
+            Phase::Connecting(connecting) => {
+                wait_connected(sock, &connecting, sock.rcvtimeo(nonblocking(how)))?;
+                this.phase()
+            }
+            phase => phase,
+        };
+        match phase {
             Phase::Smc(conn) => {
                 msg.clear_addr();
                 let _reader = this.reader.lock();
                 conn.recv(sock, msg, len, how)
             }
-            Phase::Connecting(connecting) if connecting.is_under_way() => Err(ENOTCONN),
             _ => {
                 wait_for_data(this, sock, how)?;
                 this.on_tcp(sock, |tcp| tcp.recvmsg(msg, len, how))
@@ -271,7 +281,7 @@ fn close_connection(sock: &Sock, conn: &Arc<Connection>) {
     match sock.linger() {
         Some(0) => conn.abort(),
         Some(jiffies) => {
-            let mut timeout = kernel::ffi::c_long::try_from(jiffies).unwrap_or(0);
+            let mut timeout = c_long::try_from(jiffies).unwrap_or(0);
             // A signal ends the wait, not the close.
             let _ = wait_until(sock, &mut timeout, || {
                 conn.with(|conn| conn.tx().all_acked()).unwrap_or(true)
@@ -287,11 +297,7 @@ fn after_connect(this: &Arc<SmcSocket>, sock: &Sock, msg: &Msg<'_>) -> Result<Ph
     let phase = this.phase();
     match &phase {
         Phase::Connecting(connecting) => {
-            let mut timeout = sock.sndtimeo(msg.nonblock());
-            wait_until(sock, &mut timeout, || !connecting.is_under_way())?;
-            if connecting.is_under_way() {
-                return Err(EAGAIN);
-            }
+            wait_connected(sock, connecting, sock.sndtimeo(msg.nonblock()))?;
             Ok(this.phase())
         }
         Phase::Init if msg.flags() & flags::FASTOPEN != 0 => {
@@ -305,9 +311,19 @@ fn after_connect(this: &Arc<SmcSocket>, sock: &Sock, msg: &Msg<'_>) -> Result<Ph
     }
 }
 
+/// Waits at most `timeout` jiffies for the end of a `connect()` under way; `EAGAIN` after that.
+fn wait_connected(sock: &Sock, connecting: &Connecting, mut timeout: c_long) -> Result {
+    wait_until(sock, &mut timeout, || !connecting.is_under_way())?;
+    if connecting.is_under_way() {
+        Err(EAGAIN)
+    } else {
+        Ok(())
+    }
+}
+
 /// Waits until the head of the TCP stream is the program's data and not a late handshake message.
 fn wait_for_data(this: &Arc<SmcSocket>, sock: &Sock, how: u32) -> Result {
-    if !this.has_late_filter() {
+    if !this.has_late_filter() || how & (flags::OOB | flags::ERRQUEUE) != 0 {
         return Ok(());
     }
     let tcp = this.tcp()?;
