@@ -161,7 +161,10 @@ smcr() {
 	local before after connections
 	before=$(both fallback_total)
 	connections=$(both connections_smcr)
-	"$@" || return 1
+	if ! "$@"; then
+		kernel_view
+		return 1
+	fi
 	after=$(both fallback_total)
 	if [ "$after" -ne "$before" ]; then
 		echo "fallbacks rose from $before to $after:"
@@ -172,6 +175,18 @@ smcr() {
 		echo "no SMC-R connection was made"
 		return 1
 	fi
+}
+
+# What the kernel has to say about a failure.
+kernel_view() {
+	local ns
+	dmesg | grep -v 'taint\|Registered PF_SMC' | grep 'smc_rs' | tail -5
+	for ns in a b; do
+		ip netns exec "$ns" rdma statistic | awk -v ns="$ns" '/err|retr|duplicate|out_of_seq|link_downed/ && $2 > 0 {
+			print ns ": " $1 " " $2 }'
+		ip netns exec "$ns" grep -E '^(conn|slot_waits|cdc_violations|handshake_errors)' /proc/net/smc_rs |
+			grep -v ' 0$' | head -6 | sed "s/^/$ns: /"
+	done
 }
 
 # falls_back "NAMESPACE REASON SIDE" COMMAND...: the command must succeed, and
