@@ -39,6 +39,10 @@ use crate::smc::{
     },
 };
 
+/// How long to wait for the end of another handshake's first contact, which the server has seen
+/// already, in milliseconds.
+const SETTLE_MS: u32 = 5_000;
+
 /// Runs the handshake over an established TCP connection whose SYN-ACK carried the option.
 pub(crate) fn run(hs: &Handshake<'_>) -> End {
     let mut version = Version::V1;
@@ -60,10 +64,14 @@ fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>,
         gid: accepted.peer_gid(),
         mac: accepted.peer_mac(),
     };
-    let known = hs
-        .global
-        .groups
-        .for_client(hs.net, peer, accepted.peer.qpn);
+    let known = if accepted.first_contact {
+        None
+    } else {
+        hs.global
+            .groups
+            .for_client(hs.net, peer, accepted.peer.qpn)
+            .filter(|group| group.wait_settled(SETTLE_MS))
+    };
     match GroupChoice::decide(accepted.first_contact, known.is_some()) {
         GroupChoice::Create => first_contact(hs, &ports, &accepted, peer),
         GroupChoice::Join => join(hs, &accepted, known),

@@ -109,7 +109,8 @@ impl GroupTable {
         Ok(group)
     }
 
-    /// Finds the group that holds the link to the queue pair which the server named.
+    /// Finds the group that holds the link to the queue pair which the server named. Its first
+    /// contact may still be under way here while the server has seen the end of it.
     pub(crate) fn for_client(
         &self,
         net: &Arc<NetState>,
@@ -121,7 +122,7 @@ impl GroupTable {
             .iter()
             .find(|group| {
                 group.role == Role::Client
-                    && group.state() == State::Active
+                    && !group.is_ending()
                     && group.net().id() == net.id()
                     && group.peer == peer
                     && group.has_link_to(peer_qpn)
