@@ -65,11 +65,48 @@ pub(crate) struct Egress {
     pub(crate) ipv4: Option<[u8; 4]>,
 }
 
+/// A GID of a port, as it was when the port's table last changed.
+struct PortGid {
+    port: u8,
+    mtu: PathMtu,
+    entry: GidEntry,
+}
+
+/// A RoCE device and a copy of its GID tables: those have a thousand places, of which a handshake
+/// cannot look at each.
+struct Entry {
+    device: Arc<Device>,
+    gids: KVec<PortGid>,
+}
+
+impl Entry {
+    /// Reads the GID tables. May sleep.
+    fn read(device: Arc<Device>) -> Result<Self> {
+        let mut gids = KVec::new();
+        let mut result = Ok(());
+        for port in device.ports() {
+            let Some(mtu) = PathMtu::from_code(device.active_mtu(port)) else {
+                continue;
+            };
+            device.for_each_gid(port, |entry| {
+                match gids.push(PortGid { port, mtu, entry }, GFP_KERNEL) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(error) => {
+                        result = Err(error.into());
+                        ControlFlow::Break(())
+                    }
+                }
+            });
+        }
+        result.map(|()| Self { device, gids })
+    }
+}
+
 /// The RoCE devices of the system.
 #[pin_data]
 pub(crate) struct DeviceTable {
     #[pin]
-    devices: Mutex<KVec<Arc<Device>>>,
+    devices: Mutex<KVec<Entry>>,
 }
 
 impl DeviceTable {
@@ -82,22 +119,12 @@ impl DeviceTable {
     /// MAC address of the first port that has one.
     pub(crate) fn first_mac(&self) -> Option<Mac> {
         let devices = self.devices.lock();
-        let mut mac = None;
-        for device in devices.iter() {
-            for port in device.ports() {
-                device.for_each_gid(port, |entry| match entry.mac {
-                    [0, 0, 0, 0, 0, 0] => ControlFlow::Continue(()),
-                    found => {
-                        mac = Some(Mac(found));
-                        ControlFlow::Break(())
-                    }
-                });
-                if mac.is_some() {
-                    return mac;
-                }
-            }
-        }
-        None
+        devices
+            .iter()
+            .flat_map(|entry| entry.gids.iter())
+            .map(|gid| gid.entry.mac)
+            .find(|mac| *mac != [0; 6])
+            .map(Mac)
     }
 
     /// Chooses a port with a GID of one of the given kinds for a connection of namespace `net`.
@@ -107,45 +134,59 @@ impl DeviceTable {
     pub(crate) fn choose(&self, net: &Net, egress: Egress, kinds: &[GidKind]) -> Option<PortChoice> {
         let devices = self.devices.lock();
         let mut best: Option<PortChoice> = None;
-        for device in devices.iter().filter(|device| device.accessible_from(net)) {
-            for port in device.ports().filter(|port| device.port_active(*port)) {
-                let Some(mtu) = PathMtu::from_code(device.active_mtu(port)) else {
+        for Entry { device, gids } in devices.iter() {
+            for PortGid { port, mtu, entry } in gids.iter() {
+                if !usable(entry, net, egress.ifindex, kinds) {
                     continue;
-                };
-                device.for_each_gid(port, |entry| {
-                    if !usable(&entry, net, egress.ifindex, kinds) {
-                        return ControlFlow::Continue(());
-                    }
-                    let gid = Gid(entry.gid);
-                    let exact = egress.ipv4.is_some() && gid.ipv4() == egress.ipv4;
-                    if best.is_none() || exact {
-                        best = Some(PortChoice {
-                            device: device.clone(),
-                            port,
-                            gid_index: entry.index,
-                            gid,
-                            mac: Mac(entry.mac),
-                            mtu,
-                        });
-                    }
-                    if exact {
-                        ControlFlow::Break(())
-                    } else {
-                        ControlFlow::Continue(())
-                    }
+                }
+                let gid = Gid(entry.gid);
+                let exact = egress.ipv4.is_some() && gid.ipv4() == egress.ipv4;
+                if best.is_some() && !exact {
+                    continue;
+                }
+                if !device.accessible_from(net) || !device.port_active(*port) {
+                    continue;
+                }
+                best = Some(PortChoice {
+                    device: device.clone(),
+                    port: *port,
+                    gid_index: entry.index,
+                    gid,
+                    mac: Mac(entry.mac),
+                    mtu: *mtu,
                 });
+                if exact {
+                    return best;
+                }
             }
         }
         best
     }
 
     fn add(&self, device: Arc<Device>) -> Result {
-        self.devices.lock().push(device, GFP_KERNEL)?;
+        let entry = Entry::read(device)?;
+        self.devices.lock().push(entry, GFP_KERNEL)?;
         Ok(())
     }
 
+    /// A port of the device changed: its tables are read again. May sleep.
+    fn refresh(&self, device: &Arc<Device>) {
+        let Ok(new) = Entry::read(device.clone()) else {
+            return;
+        };
+        let mut devices = self.devices.lock();
+        let old = devices
+            .iter_mut()
+            .find(|entry| entry.device.id() == device.id())
+            .map(|entry| core::mem::replace(entry, new));
+        drop(devices);
+        drop(old);
+    }
+
     fn remove(&self, device: &Arc<Device>) {
-        self.devices.lock().retain(|entry| entry.id() != device.id());
+        self.devices
+            .lock()
+            .retain(|entry| entry.device.id() != device.id());
     }
 }
 
@@ -190,6 +231,7 @@ impl Client for DeviceWatcher {
 impl EventHandler for DeviceWatcher {
     fn port_event(device: &Arc<Device>, port: u32, event: PortEvent) {
         if let Some(global) = global::get() {
+            global.devices.refresh(device);
             global.groups.port_event(device, port, event);
         }
     }

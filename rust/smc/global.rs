@@ -32,9 +32,11 @@ use crate::smc::{
 
 static GLOBAL: Slot<Global> = Slot::new();
 
-/// Work items of a queue that may run at the same time, the kernel's limit. A handshake holds its
-/// place while it waits for the peer.
-const MAX_ACTIVE: i32 = 2048;
+/// Handshakes that may run at the same time on a CPU. One holds its place while it waits for the
+/// peer, so there are many; waiting for a client's first message takes none.
+const MAX_HANDSHAKES: i32 = 256;
+/// Items of the link queue that may run at the same time.
+const MAX_LINK_ITEMS: i32 = 512;
 
 /// System-wide state.
 #[pin_data]
@@ -65,17 +67,18 @@ pub(crate) struct Global {
 impl Global {
     /// Creates the state. May sleep.
     pub(crate) fn new(v1_over_rocev2: bool) -> Result<Arc<Self>> {
-        let flags = QueueFlags {
+        // Unbound items share their workers with those of software RDMA devices, and hundreds of
+        // handshakes, each in need of a worker of its own, would stand in the way of the packets
+        // that they wait for. So they are bound to CPUs.
+        let handshakes = QueueFlags::default();
+        let client_queue = new_queue(c"smc_rs_client", handshakes, MAX_HANDSHAKES)?;
+        let server_queue = new_queue(c"smc_rs_server", handshakes, MAX_HANDSHAKES)?;
+        let prompt = QueueFlags {
             unbound: true,
+            highpri: true,
             ..QueueFlags::default()
         };
-        let client_queue = new_queue(c"smc_rs_client", flags)?;
-        let server_queue = new_queue(c"smc_rs_server", flags)?;
-        let flags = QueueFlags {
-            highpri: true,
-            ..flags
-        };
-        let link_queue = new_queue(c"smc_rs_link", flags)?;
+        let link_queue = new_queue(c"smc_rs_link", prompt, MAX_LINK_ITEMS)?;
         let [a, b, ..] = module::random_u32().to_be_bytes();
         Arc::pin_init(
             try_pin_init!(Self {
@@ -112,8 +115,8 @@ impl Global {
     }
 }
 
-fn new_queue(name: &'static CStr, flags: QueueFlags) -> Result<Arc<OwnedQueue>> {
-    let queue = OwnedQueue::new(name, flags, MAX_ACTIVE)?;
+fn new_queue(name: &'static CStr, flags: QueueFlags, max_active: i32) -> Result<Arc<OwnedQueue>> {
+    let queue = OwnedQueue::new(name, flags, max_active)?;
     Ok(Arc::new(queue, GFP_KERNEL)?)
 }
 

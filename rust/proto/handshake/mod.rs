@@ -25,7 +25,10 @@ use crate::wire::clc::{Decline, FirstContactExt, Kind, Message, V21Limits};
 use crate::wire::Error;
 
 /// How long to wait for a CLC message, in milliseconds.
-pub const CLC_WAIT_MS: u64 = 6_000;
+///
+/// The time is this side's choice (RFC 7609 section C.5). It has to cover a burst of hundreds of
+/// connections, each of which waits for those before it.
+pub const CLC_WAIT_MS: u64 = 20_000;
 
 /// How long to wait for a Decline of the peer after an LLC exchange failed, in milliseconds.
 pub const CLC_WAIT_SHORT_MS: u64 = 1_000;

@@ -49,11 +49,10 @@ use crate::smc::{
     },
 };
 
-/// Rounds of looking for a link group: groups can fill up or end between look-up and use.
-const ROUNDS: u32 = 8;
-/// How long to wait for first contacts of other handshakes with the same peer, in milliseconds: the
-/// client waits for its answer a little longer.
-const PENDING_WAIT_MS: u64 = 5_000;
+/// How long to look for a link group, in milliseconds: groups can fill up or end between look-up and
+/// use, and first contacts of other handshakes with the same peer are waited for. The client waits
+/// for its answer a little longer.
+const PENDING_WAIT_MS: u64 = CLC_WAIT_MS * 3 / 4;
 
 /// Runs the handshake; the Proposal, or the beginning of it, has arrived.
 pub(crate) fn run(hs: &Handshake<'_>) -> End {
@@ -92,7 +91,7 @@ fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>,
     };
     let port = ports.port(selected.version)?;
     let deadline = now_ms() + PENDING_WAIT_MS;
-    for _ in 0..ROUNDS {
+    while now_ms() < deadline {
         let found = hs
             .global
             .groups

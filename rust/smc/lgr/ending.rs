@@ -8,6 +8,7 @@ use kernel::{
 };
 use smc_kapi::{
     module::now_ms,
+    pr_info_ratelimited,
     pr_warn_ratelimited,
     rdma::Completion,
     work, //
@@ -45,6 +46,18 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
+    /// Why, in words for the log; `None` for what happens all the time.
+    const fn describe(self) -> Option<&'static str> {
+        match self {
+            Ending::Idle | Ending::NamespaceGone | Ending::ModuleExit => None,
+            Ending::FirstContactFailed => Some("its first connection could not be set up"),
+            Ending::LinkFailed => Some("its link failed"),
+            Ending::Peer => Some("the peer ended it"),
+            Ending::Violation => Some("the peer broke the protocol"),
+            Ending::DeviceRemoved => Some("its device was removed"),
+        }
+    }
+
     /// Whether the link still works, so that the peer can be told.
     const fn is_orderly(self) -> bool {
         matches!(
@@ -96,6 +109,15 @@ impl LinkGroup {
         *state = State::Ending(ending);
         drop(state);
         self.state_changed.notify_all();
+        if let Some(why) = ending.describe() {
+            pr_info_ratelimited!(
+                "Link group {:08x} over {} ends with {} connections because {}.\n",
+                self.id,
+                self.port.device.name().as_str(),
+                self.conns_num(),
+                why
+            );
+        }
         true
     }
 

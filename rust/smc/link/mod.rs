@@ -60,10 +60,9 @@ use crate::smc::{
 
 /// Local ACK timeout exponent: 4.096 us * 2^15, about 134 ms.
 const ACK_TIMEOUT: u8 = 15;
-/// Retries before a missing ACK breaks the link.
-///
-/// 7 means without limit to some devices, and the end of a silent peer would never be noticed.
-const RETRY_COUNT: u8 = 6;
+/// Retries before a missing ACK breaks the link. Some devices take 7 for "without limit"; a peer that
+/// is gone for good is then found out by the link test.
+const RETRY_COUNT: u8 = 7;
 /// Retries after "receiver not ready": 7 means without limit.
 const RNR_RETRY: u8 = 7;
 /// How long the device may take to register memory, in milliseconds.
@@ -90,6 +89,7 @@ pub(crate) struct Link {
     peer_qpn: Atomic<u32>,
     // Destroyed in this order: the queue pair before its completion queue and protection domain.
     qp: Arc<Qp>,
+    registrar: Arc<Qp>,
     cq: Arc<Cq<Link>>,
     pub(crate) pd: Arc<Pd>,
 }
@@ -105,7 +105,7 @@ impl Link {
     ) -> Result<Arc<Self>> {
         let dev = &port.device;
         let pd = Pd::new(dev)?;
-        let entries = tx::SEND_QUEUE_DEPTH + rx::RECEIVE_DEPTH;
+        let entries = tx::SEND_QUEUE_DEPTH + tx::REGISTRATIONS + rx::RECEIVE_DEPTH;
         let cq = Cq::new(dev, entries, 0)?;
         let qp = Qp::new(
             &pd,
@@ -121,6 +121,7 @@ impl Link {
             None,
         )?;
         qp.to_init(port.port, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+        let registrar = new_registrar(&pd, &cq, &port)?;
         let tx_memory = tx::SendMemory::new(&pd, group.net())?;
         let rx_memory = rx::ReceiveMemory::new(&pd, group.net())?;
         let psn = Psn::new(smc_kapi::module::random_u32());
@@ -137,6 +138,7 @@ impl Link {
                 heard_at: Atomic::new(smc_kapi::module::now_ms()),
                 peer_qpn: Atomic::new(0),
                 qp,
+                registrar,
                 cq,
                 pd,
             }? Error),
@@ -215,7 +217,7 @@ impl Link {
     /// Registers memory so that the peer can write into it. May sleep.
     pub(crate) fn register(&self, mr: &Arc<Mr>) -> Result {
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
-        self.qp.register(mr, access, REGISTRATION_MS)
+        self.registrar.register(mr, access, REGISTRATION_MS)
     }
 
     /// Milliseconds of the monotonic clock when a message last arrived.
@@ -227,6 +229,7 @@ impl Link {
     /// sleep; called once, by the group's termination.
     pub(crate) fn close(&self) {
         let _ = self.qp.to_error();
+        let _ = self.registrar.to_error();
         self.cq.detach();
         let owners = self.tx.lock().close();
         drop(owners);
@@ -235,9 +238,44 @@ impl Link {
     }
 }
 
+/// A queue pair that is connected to itself and only registers memory.
+///
+/// On the link's own queue pair a registration would wait behind messages, and software RDMA devices
+/// carry it out a second time, and fail, when one of those has to be sent again.
+fn new_registrar(pd: &Arc<Pd>, cq: &Arc<Cq<Link>>, port: &PortChoice) -> Result<Arc<Qp>> {
+    let caps = QpCaps {
+        send_wr: tx::REGISTRATIONS,
+        recv_wr: 1,
+        send_sge: 1,
+        recv_sge: 1,
+        inline: 0,
+    };
+    let qp = Qp::new(pd, cq, cq, caps, None)?;
+    qp.to_init(port.port, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+    qp.to_rtr(&RtrAttr {
+        dest_qpn: qp.qpn(),
+        mtu: u32::from(port.mtu.code()),
+        rq_psn: 0,
+        port: port.port,
+        sgid_index: u8::try_from(port.gid_index)?,
+        dgid: port.gid.0,
+        dmac: port.mac.0,
+        hop_limit: 1,
+        traffic_class: 0,
+        min_rnr_timer: MIN_RNR_TIMER,
+    })?;
+    qp.to_rts(&RtsAttr {
+        timeout: ACK_TIMEOUT,
+        retry: 0,
+        rnr_retry: 0,
+        sq_psn: 0,
+    })?;
+    Ok(qp)
+}
+
 impl CompletionHandler for Link {
     fn complete(&self, completion: &Completion) {
-        if self.qp.complete_registration(completion) {
+        if self.registrar.complete_registration(completion) {
             return;
         }
         match WrId::decode(completion.wr_id) {

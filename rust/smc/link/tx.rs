@@ -59,11 +59,10 @@ const CDC_SLOT_BYTES: u32 = 64;
 const LLC_SLOT_BYTES: u32 = RECEIVE_BYTES as u32;
 /// RDMA writes that may go ahead of one message: either ring may wrap.
 const WRITES_PER_MESSAGE: u32 = 3;
-/// Room for registrations of memory regions.
-const REGISTRATIONS: u32 = 2;
+/// Registrations of memory regions that may be queued.
+pub(crate) const REGISTRATIONS: u32 = 2;
 /// Work requests of the send queue.
-pub(crate) const SEND_QUEUE_DEPTH: u32 =
-    CDC_SLOTS * (1 + WRITES_PER_MESSAGE) + LLC_SLOTS + REGISTRATIONS;
+pub(crate) const SEND_QUEUE_DEPTH: u32 = CDC_SLOTS * (1 + WRITES_PER_MESSAGE) + LLC_SLOTS;
 /// Work requests of one post: the writes and the message.
 const BATCH: usize = WRITES_PER_MESSAGE as usize + 1;
 /// Connections that a link group can have, as many as there are marks.
