@@ -67,7 +67,7 @@ const INBOX_FRAMES: usize = 8;
 /// Tries to find a free send slot, a millisecond apart.
 const SEND_TRIES: u32 = 50;
 /// Tries of an exchange that the peer asks to repeat, 20 ms apart.
-const RKEY_TRIES: u32 = 25;
+const RKEY_TRIES: u32 = 250;
 
 /// Messages that have arrived and were not looked at.
 pub(super) struct Inbox {
