@@ -28,7 +28,11 @@ use crate::wire::Error;
 ///
 /// The time is this side's choice (RFC 7609 section C.5). It has to cover a burst of hundreds of
 /// connections, each of which waits for those before it.
-pub const CLC_WAIT_MS: u64 = 20_000;
+pub const CLC_WAIT_MS: u64 = 10_000;
+
+/// How long a server waits for the first byte of a Proposal, in milliseconds. A client whose SYN-ACK
+/// lost the option on the way waits for the server to speak, and must not wait for long.
+pub const PROPOSAL_WAIT_MS: u64 = 6_000;
 
 /// How long to wait for a Decline of the peer after an LLC exchange failed, in milliseconds.
 pub const CLC_WAIT_SHORT_MS: u64 = 1_000;

@@ -106,14 +106,21 @@ impl Connection {
     }
 
     fn retire(self: &Arc<Self>) {
+        let (received, counted, link) = {
+            let mut inner = self.inner.lock();
+            (
+                inner.received,
+                core::mem::take(&mut inner.counted),
+                inner.link.take(),
+            )
+        };
+        // The group has the link as long as the connection is in its table, so this reference is
+        // not the last one, and no open socket keeps the device from going.
+        drop(link);
+        self.cancel_uncork();
         if !self.group.forget(self) {
             return;
         }
-        self.cancel_uncork();
-        let (received, counted) = {
-            let mut inner = self.inner.lock();
-            (inner.received, core::mem::take(&mut inner.counted))
-        };
         self.rmb.mark_used(received);
         if counted {
             self.group.net().stats.active.add(-1);

@@ -249,10 +249,13 @@ impl Connection {
 
     /// The handshake is over: the connection counts.
     pub(crate) fn established(&self) {
-        self.inner.lock().counted = true;
         let stats = &self.group.net().stats;
         stats.smcr.inc();
-        stats.active.add(1);
+        let mut inner = self.inner.lock();
+        if inner.link.is_some() {
+            inner.counted = true;
+            stats.active.add(1);
+        }
     }
 
     /// From now on `sock` is woken. What happened before is for the caller to look at.

@@ -2,12 +2,16 @@
 
 //! Reading from a connection into user memory.
 //!
-//! The socket's receive mutex is held by the caller, so there is one reader; the connection's lock
-//! is held only to look at cursors and to move them, never while bytes are copied.
+//! The socket's receive mutex is held to look and to copy, so there is one reader, and let go of to
+//! sleep. The connection's lock is held only to look at cursors and to move them, never while bytes
+//! are copied.
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        Mutex, //
+    },
 };
 use smc_kapi::net::{
     msg::flags,
@@ -30,6 +34,8 @@ use crate::smc::sock::wait::wait_until;
 /// How a read is to be done.
 struct Read<'a> {
     conn: &'a Arc<Connection>,
+    /// One reader at a time looks and copies; nobody sleeps with it.
+    turn: &'a Mutex<()>,
     sock: &'a Sock,
     how: u32,
     /// Bytes the caller asked for.
@@ -47,7 +53,7 @@ enum Step {
 }
 
 impl Connection {
-    /// Reads up to `len` bytes. May sleep; the receive mutex of the socket is held.
+    /// Reads up to `len` bytes. May sleep; `turn` is the receive mutex of the socket.
     ///
     /// # Errors
     ///
@@ -59,6 +65,7 @@ impl Connection {
         msg: &mut MsgDest<'_>,
         len: usize,
         how: u32,
+        turn: &Mutex<()>,
     ) -> Result<usize> {
         if how & flags::ERRQUEUE != 0 {
             return Err(EINVAL);
@@ -68,6 +75,7 @@ impl Connection {
         }
         let mut read = Read {
             conn: self,
+            turn,
             sock,
             how,
             len,
@@ -111,6 +119,7 @@ impl Connection {
 impl Read<'_> {
     fn run(&mut self, msg: &mut MsgDest<'_>) -> Result<usize> {
         let mut timeout = self.sock.rcvtimeo(self.how & flags::DONTWAIT != 0);
+        let mut turn = self.turn.lock();
         loop {
             match self.next_step(timeout == 0)? {
                 Step::Copy(spans) => {
@@ -127,6 +136,7 @@ impl Read<'_> {
                 }
                 Step::Done => break,
                 Step::Wait => {
+                    drop(turn);
                     let conn = self.conn;
                     let seen = self.copied_ahead();
                     let ready =
@@ -134,6 +144,7 @@ impl Read<'_> {
                     if let Err(error) = ready {
                         return if self.copied > 0 { Ok(self.copied) } else { Err(error) };
                     }
+                    turn = self.turn.lock();
                 }
             }
         }

@@ -2,12 +2,16 @@
 
 //! Writing to a connection from user memory.
 //!
-//! The socket's send mutex is held by the caller, so there is one writer; the connection's lock is
+//! The socket's send mutex is held to look and to copy, so there is one writer, and let go of to
+//! sleep; the connection's lock is
 //! held only to look at cursors, to move them and to post, never while bytes are copied.
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        Mutex, //
+    },
 };
 use smc_kapi::net::{
     msg::flags,
@@ -26,7 +30,7 @@ use crate::smc::sock::wait::wait_until;
 
 impl Connection {
     /// Writes all `len` bytes, as TCP does, unless the socket does not block or something fails.
-    /// May sleep; the send mutex of the socket is held.
+    /// May sleep; `turn` is the send mutex of the socket.
     ///
     /// # Errors
     ///
@@ -39,6 +43,7 @@ impl Connection {
         msg: &mut Msg<'_>,
         len: usize,
         corked: bool,
+        turn: &Mutex<()>,
     ) -> Result<usize> {
         let how = msg.flags();
         let urgent = how & flags::OOB != 0;
@@ -46,6 +51,7 @@ impl Connection {
         self.set_corked(corked);
         let mut timeout = sock.sndtimeo(how & flags::DONTWAIT != 0);
         let mut done = 0;
+        let mut guard = turn.lock();
         while done < len {
             match self.send_some(sock, msg, len - done, urgent) {
                 Ok(0) => {}
@@ -64,10 +70,12 @@ impl Connection {
             if timeout == 0 {
                 return partial(done, EAGAIN);
             }
+            drop(guard);
             let ready = wait_until(sock, &mut timeout, || self.has_news_for_writer(urgent));
             if let Err(error) = ready {
                 return partial(done, error);
             }
+            guard = turn.lock();
         }
         Ok(done)
     }
@@ -96,7 +104,8 @@ impl Connection {
             .ok_or(ENOTCONN)?
             .map_err(|error: SendError| match error {
                 SendError::Shutdown => EPIPE,
-                SendError::Ended(error) => super::close::errno(error),
+                // The error itself was reported, once, through the socket.
+                SendError::Ended(_) => EPIPE,
             })?;
         let wanted = spans[0].len as usize + spans[1].len as usize;
         if wanted == 0 {

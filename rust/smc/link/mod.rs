@@ -83,8 +83,6 @@ pub(crate) struct Link {
     group: SpinLockBh<Option<Arc<LinkGroup>>>,
     #[pin]
     pub(crate) tx: SpinLockBh<tx::SendSlots>,
-    pub(crate) tx_memory: tx::SendMemory,
-    rx_memory: rx::ReceiveMemory,
     heard_at: Atomic<u64>,
     peer_qpn: Atomic<u32>,
     // Destroyed in this order: the queue pair before its completion queue and protection domain.
@@ -92,6 +90,9 @@ pub(crate) struct Link {
     registrar: Arc<Qp>,
     cq: Arc<Cq<Link>>,
     pub(crate) pd: Arc<Pd>,
+    // Unmapped when no queue pair names them any more.
+    pub(crate) tx_memory: tx::SendMemory,
+    rx_memory: rx::ReceiveMemory,
 }
 
 impl Link {

@@ -32,7 +32,7 @@ use smc_kapi::{
 use smc_proto::{
     handshake::{
         LateClc,
-        CLC_WAIT_MS, //
+        PROPOSAL_WAIT_MS, //
     },
     reason::DeclineReason,
     wire::clc::{
@@ -107,7 +107,7 @@ impl ServerHandshake {
             try_pin_init!(Self {
                 listener: listener.clone(),
                 tcp,
-                deadline: now_ms() + CLC_WAIT_MS,
+                deadline: now_ms() + PROPOSAL_WAIT_MS,
                 started: Atomic::new(false),
                 work <- new_delayed_work!("smc_server_handshake"),
             }? Error),
@@ -115,7 +115,7 @@ impl ServerHandshake {
         )?;
         let watch = Arc::new(ProposalWatch(this.clone()), GFP_KERNEL)?;
         // The timer keeps the handshake alive while it waits.
-        work::schedule::<_, 0>(&listener.global.server_queue, &this, CLC_WAIT_MS as u32);
+        work::schedule::<_, 0>(&listener.global.server_queue, &this, PROPOSAL_WAIT_MS as u32);
         // Where somebody else owns the callbacks, the deadline ends the wait.
         let _ = watched.install(watch);
         // Bytes may have come before the watch was there.

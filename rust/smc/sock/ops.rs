@@ -191,8 +191,7 @@ impl SocketOps for SmcSocket {
         match after_connect(this, sock, msg)? {
             Phase::Smc(conn) => {
                 let corked = this.corked.load(Relaxed);
-                let _writer = this.writer.lock();
-                conn.send(sock, msg, len, corked)
+                conn.send(sock, msg, len, corked, &this.writer)
                     .inspect_err(|error| sock.signal_broken_pipe(*error, msg))
             }
             _ => this.on_tcp(sock, |tcp| tcp.sendmsg(msg, len)),
@@ -216,8 +215,7 @@ impl SocketOps for SmcSocket {
         match phase {
             Phase::Smc(conn) => {
                 msg.clear_addr();
-                let _reader = this.reader.lock();
-                conn.recv(sock, msg, len, how)
+                conn.recv(sock, msg, len, how, &this.reader)
             }
             _ => {
                 wait_for_data(this, sock, how)?;
