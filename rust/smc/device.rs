@@ -131,7 +131,12 @@ impl DeviceTable {
     ///
     /// The GID of the connection's own address is preferred over another one of the port.
     /// Process context.
-    pub(crate) fn choose(&self, net: &Net, egress: Egress, kinds: &[GidKind]) -> Option<PortChoice> {
+    pub(crate) fn choose(
+        &self,
+        net: &Net,
+        egress: Egress,
+        kinds: &[GidKind],
+    ) -> Option<PortChoice> {
         let devices = self.devices.lock();
         let mut best: Option<PortChoice> = None;
         for Entry { device, gids } in devices.iter() {
@@ -195,10 +200,7 @@ impl DeviceTable {
 /// Only IPv4 GIDs serve version 2: peers on Linux accept no others.
 fn usable(entry: &GidEntry, net: &Net, ifindex: i32, kinds: &[GidKind]) -> bool {
     let family_fits = entry.kind != GidKind::RoceV2 || Gid(entry.gid).ipv4().is_some();
-    kinds.contains(&entry.kind)
-        && family_fits
-        && entry.ifindex == ifindex
-        && entry.net == net.id()
+    kinds.contains(&entry.kind) && family_fits && entry.ifindex == ifindex && entry.net == net.id()
 }
 
 /// Receives devices from the RDMA core.

@@ -87,7 +87,9 @@ impl PerNet for NetState {
     /// The namespace goes away: its sockets are gone, its idle link groups follow.
     fn exit(&self) {
         if let Some(global) = global::get() {
-            global.groups.end_matching(Ending::NamespaceGone, |group| group.net().id() == self.id);
+            global
+                .groups
+                .end_matching(Ending::NamespaceGone, |group| group.net().id() == self.id);
         }
     }
 }

@@ -120,7 +120,10 @@ struct Inner {
     error_reported: bool,
 }
 
-#[allow(clippy::large_enum_variant, reason = "a heap allocation would not make it smaller")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a heap allocation would not make it smaller"
+)]
 enum Stage {
     /// The peer has our token but we do not have its buffers. Its first message may be early.
     Reserved { early: Option<CdcMessage> },
@@ -368,7 +371,10 @@ impl Connection {
                 events = events.with(conn.posted(plan));
             }
             let message = conn.next_cdc().emit();
-            if link.post_cdc(slot, &message, plan.as_ref(), target).is_err() {
+            if link
+                .post_cdc(slot, &message, plan.as_ref(), target)
+                .is_err()
+            {
                 self.group.link_failed();
                 break;
             }

@@ -128,7 +128,11 @@ impl Read<'_> {
                     self.copied += n;
                     let at_mark = self.take(n);
                     if n < wanted {
-                        return if self.copied > 0 { Ok(self.copied) } else { Err(EFAULT) };
+                        return if self.copied > 0 {
+                            Ok(self.copied)
+                        } else {
+                            Err(EFAULT)
+                        };
                     }
                     if at_mark {
                         break;
@@ -142,7 +146,11 @@ impl Read<'_> {
                     let ready =
                         wait_until(self.sock, &mut timeout, || conn.has_news_for_reader(seen));
                     if let Err(error) = ready {
-                        return if self.copied > 0 { Ok(self.copied) } else { Err(error) };
+                        return if self.copied > 0 {
+                            Ok(self.copied)
+                        } else {
+                            Err(error)
+                        };
                     }
                     turn = self.turn.lock();
                 }
@@ -189,7 +197,11 @@ impl Read<'_> {
             return Ok(Step::Done);
         }
         if nonblocking {
-            return if self.copied > 0 { Ok(Step::Done) } else { Err(EAGAIN) };
+            return if self.copied > 0 {
+                Ok(Step::Done)
+            } else {
+                Err(EAGAIN)
+            };
         }
         Ok(Step::Wait)
     }
@@ -202,9 +214,7 @@ impl Read<'_> {
             let n = if self.how & flags::TRUNC != 0 {
                 len
             } else {
-                self.conn
-                    .rmb()
-                    .copy_to_iter(span.offset, len, msg.iter())
+                self.conn.rmb().copy_to_iter(span.offset, len, msg.iter())
             };
             done += n;
             if n < len {

@@ -92,7 +92,9 @@ fn first_contact(
         eid: accepted.eid,
         max_conns: accepted.max_conns,
         max_links: accepted.max_links,
-        peer_host: accepted.peer_host.unwrap_or(smc_proto::ids::HostName::EMPTY),
+        peer_host: accepted
+            .peer_host
+            .unwrap_or(smc_proto::ids::HostName::EMPTY),
         routed: accepted.version == Version::V2,
     };
     let port = ports.port(accepted.version)?;
@@ -143,4 +145,3 @@ fn join(
     hs.send(&Message::Confirm(confirm))?;
     reservation.keep()
 }
-

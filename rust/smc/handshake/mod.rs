@@ -175,10 +175,7 @@ impl Handshake<'_> {
     fn read_exact(&self, buf: &mut [u8], deadline: u64) -> Result<usize, Stop> {
         let left = deadline.saturating_sub(now_ms());
         // CAST: a wait is a few seconds.
-        let got = self
-            .tcp
-            .recv_within(buf, left as u32)
-            .map_err(Stop::Tcp)?;
+        let got = self.tcp.recv_within(buf, left as u32).map_err(Stop::Tcp)?;
         if got == 0 || got == buf.len() {
             Ok(got)
         } else {
@@ -269,7 +266,9 @@ impl FirstContact {
 
     fn succeed(mut self) -> Result<(), Stop> {
         match self.0.take() {
-            Some(group) => group.activate().map_err(|_| DeclineReason::NOACTLINK.into()),
+            Some(group) => group
+                .activate()
+                .map_err(|_| DeclineReason::NOACTLINK.into()),
             None => Ok(()),
         }
     }

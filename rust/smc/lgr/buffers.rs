@@ -17,8 +17,8 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::{
-            Atomic,
             Acquire,
+            Atomic,
             Relaxed,
             Release, //
         },
@@ -85,7 +85,13 @@ struct RmbState {
 }
 
 impl Rmb {
-    fn new(net: &Arc<NetState>, pages: Arc<PageRun>, mr: &Mr, size: BufSize, count: u8) -> Result<Arc<Self>> {
+    fn new(
+        net: &Arc<NetState>,
+        pages: Arc<PageRun>,
+        mr: &Mr,
+        size: BufSize,
+        count: u8,
+    ) -> Result<Arc<Self>> {
         let mut used = KVec::with_capacity(usize::from(count), GFP_KERNEL)?;
         for _ in 0..count {
             used.push(0, GFP_KERNEL)?;
@@ -401,7 +407,12 @@ impl BufferPool {
 }
 
 /// Allocates, maps and describes an RMB of `count` elements, or of fewer if memory is short.
-fn new_rmb(net: &Arc<NetState>, link: &Link, size: BufSize, count: u8) -> Result<(Arc<Rmb>, Arc<Mr>)> {
+fn new_rmb(
+    net: &Arc<NetState>,
+    link: &Link,
+    size: BufSize,
+    count: u8,
+) -> Result<(Arc<Rmb>, Arc<Mr>)> {
     let element = size.bytes() as usize;
     let device = link.device();
     let limit = device.max_fast_reg_pages() as usize * kernel::page::PAGE_SIZE / element;
@@ -424,10 +435,7 @@ fn new_rmb(net: &Arc<NetState>, link: &Link, size: BufSize, count: u8) -> Result
 }
 
 /// Tries `take` with `size`, then with each smaller size while memory is short.
-fn with_smaller_sizes<T>(
-    size: BufSize,
-    mut take: impl FnMut(BufSize) -> Result<T>,
-) -> Result<T> {
+fn with_smaller_sizes<T>(size: BufSize, mut take: impl FnMut(BufSize) -> Result<T>) -> Result<T> {
     let mut code = size.code();
     loop {
         let Some(size) = BufSize::from_code(code) else {

@@ -361,9 +361,7 @@ impl LinkGroup {
                 if left > 0 {
                     // CAST: at most ten seconds.
                     let jiffies = msecs_to_jiffies(core::cmp::min(left, 1_000) as u32);
-                    let _ = self
-                        .llc_news
-                        .wait_interruptible_timeout(&mut llc, jiffies);
+                    let _ = self.llc_news.wait_interruptible_timeout(&mut llc, jiffies);
                     continue;
                 }
             }

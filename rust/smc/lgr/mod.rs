@@ -15,8 +15,7 @@ pub(crate) mod llc;
 pub(crate) mod table;
 
 use kernel::{
-    new_condvar,
-    new_mutex,
+    new_condvar, new_mutex,
     prelude::*,
     sync::{
         Arc,
@@ -347,7 +346,12 @@ impl LinkGroup {
 
     /// Registers the memory of an RMB and tells the peer its key. The pool's mutex is held, so that
     /// nobody uses the RMB before.
-    fn announce(self: &Arc<Self>, link: &Arc<Link>, pool: &BufferPool, rmb: &Arc<buffers::Rmb>) -> Result {
+    fn announce(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        pool: &BufferPool,
+        rmb: &Arc<buffers::Rmb>,
+    ) -> Result {
         let mr = pool.registration(rmb).ok_or(EINVAL)?;
         link.register(&mr)?;
         self.confirm_rkey(link, rmb.rkey(), rmb.address())

@@ -276,12 +276,7 @@ impl Link {
         posted
     }
 
-    fn fill_and_post(
-        &self,
-        list: &mut SendList<'_, BATCH>,
-        slot: u32,
-        message: &[u8],
-    ) -> Result {
+    fn fill_and_post(&self, list: &mut SendList<'_, BATCH>, slot: u32, message: &[u8]) -> Result {
         let (offset, _) = slot_range(slot);
         let offset = offset as usize;
         let memory = &self.tx_memory.mapping;

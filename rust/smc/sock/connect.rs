@@ -112,10 +112,7 @@ impl Connecting {
 
     /// Whether neither success nor failure is known.
     pub(crate) fn is_under_way(&self) -> bool {
-        matches!(
-            *self.progress.lock(),
-            Progress::Tcp | Progress::Handshake
-        )
+        matches!(*self.progress.lock(), Progress::Tcp | Progress::Handshake)
     }
 
     /// Makes the step that TCP's state allows. Process context.
@@ -191,9 +188,10 @@ impl Connecting {
     fn enter(self: &Arc<Self>, next: Phase) -> bool {
         *self.progress.lock() = Progress::Done;
         self.socket
-            .change_phase(next, |phase| {
-                matches!(phase, Phase::Connecting(current) if Arc::ptr_eq(current, self))
-            })
+            .change_phase(
+                next,
+                |phase| matches!(phase, Phase::Connecting(current) if Arc::ptr_eq(current, self)),
+            )
             .is_some()
     }
 }
@@ -234,11 +232,7 @@ pub(super) fn connect(
 }
 
 /// Starts the TCP connection.
-fn start(
-    socket: &Arc<SmcSocket>,
-    sock: &Sock,
-    addr: &SockAddr<'_>,
-) -> Result<Arc<Connecting>> {
+fn start(socket: &Arc<SmcSocket>, sock: &Sock, addr: &SockAddr<'_>) -> Result<Arc<Connecting>> {
     let tcp = socket.tcp()?;
     let connecting = Connecting::new(socket, sock, &tcp)?;
     if connecting.refusal.is_none() {
@@ -299,8 +293,9 @@ fn finish(
 
 /// Back to the beginning: the program may try again.
 fn leave(socket: &SmcSocket, connecting: &Arc<Connecting>) {
-    let left = socket.change_phase(Phase::Init, |phase| {
-        matches!(phase, Phase::Connecting(current) if Arc::ptr_eq(current, connecting))
-    });
+    let left = socket.change_phase(
+        Phase::Init,
+        |phase| matches!(phase, Phase::Connecting(current) if Arc::ptr_eq(current, connecting)),
+    );
     drop(left);
 }

@@ -115,7 +115,11 @@ impl ServerHandshake {
         )?;
         let watch = Arc::new(ProposalWatch(this.clone()), GFP_KERNEL)?;
         // The timer keeps the handshake alive while it waits.
-        work::schedule::<_, 0>(&listener.global.server_queue, &this, PROPOSAL_WAIT_MS as u32);
+        work::schedule::<_, 0>(
+            &listener.global.server_queue,
+            &this,
+            PROPOSAL_WAIT_MS as u32,
+        );
         // Where somebody else owns the callbacks, the deadline ends the wait.
         let _ = watched.install(watch);
         // Bytes may have come before the watch was there.

@@ -176,10 +176,7 @@ impl Listener {
             } else if tcp.peer_offered_option(&OPTION) {
                 self.begin_handshake(tcp);
             } else {
-                self.add(
-                    tcp,
-                    Outcome::Tcp(Fallback::quiet(DeclineReason::PEERNOSMC)),
-                );
+                self.add(tcp, Outcome::Tcp(Fallback::quiet(DeclineReason::PEERNOSMC)));
             }
         }
     }

@@ -11,37 +11,35 @@ use kernel::{
         Arc, //
     },
 };
-use smc_kapi::{
-    net::{
-        addr::{
-            AF_INET,
-            AF_INET6, //
-        },
-        family::FamilySlot,
-        msg::{
-            flags,
-            SpliceDest, //
-        },
-        sock::{
-            nonblocking,
-            shutdown, //
-            How,
-        },
-        Msg,
-        MsgDest,
-        Net,
-        NewSocket,
-        OptIn,
-        OptOut,
-        PernetRegistration,
-        PollMask,
-        PollRequest,
-        Sock,
-        SockAddr,
-        SockAddrStorage,
-        SocketOps,
-        TcpSocket, //
+use smc_kapi::net::{
+    addr::{
+        AF_INET,
+        AF_INET6, //
     },
+    family::FamilySlot,
+    msg::{
+        flags,
+        SpliceDest, //
+    },
+    sock::{
+        nonblocking,
+        shutdown, //
+        How,
+    },
+    Msg,
+    MsgDest,
+    Net,
+    NewSocket,
+    OptIn,
+    OptOut,
+    PernetRegistration,
+    PollMask,
+    PollRequest,
+    Sock,
+    SockAddr,
+    SockAddrStorage,
+    SocketOps,
+    TcpSocket, //
 };
 use smc_proto::reason::DeclineReason;
 
