@@ -71,6 +71,9 @@ impl Results {
         let watched = Arc::clone(&results);
         std::thread::spawn(move || {
             let limit = Duration::from_secs(watched.plan.timeout);
+            // One send of many megabytes shows no progress until it is over.
+            let large = watched.plan.msg_max > 4 << 20;
+            let patience = if large { limit } else { STALL };
             let (mut moved, mut last) = (Instant::now(), 0);
             let why = loop {
                 std::thread::sleep(Duration::from_millis(100));
@@ -81,7 +84,7 @@ impl Results {
                 if now != last {
                     (moved, last) = (Instant::now(), now);
                 }
-                if moved.elapsed() > STALL {
+                if moved.elapsed() > patience {
                     break "nothing moved for 40 s";
                 }
                 if watched.start.elapsed() > limit {
