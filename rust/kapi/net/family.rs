@@ -240,6 +240,12 @@ impl<T: SocketOps> FamilyRegistration<T> {
                 T::slot().proto.store(proto, Ordering::Release);
                 // SAFETY: `family` is pinned and stays until `drop` unregisters it.
                 let result = to_result(unsafe { sys::sock_register(family) });
+                if matches!(result, Err(EEXIST)) {
+                    pr_err!(
+                        "Another module owns address family {}: unload that one first.\n",
+                        T::FAMILY
+                    );
+                }
                 if result.is_err() {
                     T::slot().proto.store(ptr::null_mut(), Ordering::Release);
                     // SAFETY: Registered above; no socket was made.

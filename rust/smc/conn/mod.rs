@@ -15,6 +15,7 @@ mod close;
 mod cork;
 pub(crate) mod recv;
 pub(crate) mod send;
+mod snapshot;
 
 use kernel::{
     prelude::*,
@@ -28,7 +29,6 @@ use kernel::{
 use smc_kapi::{
     module::now_ms,
     net::{
-        InetAddr,
         Sock,
         SockRef, //
     },
@@ -48,12 +48,13 @@ use smc_proto::{
     },
     lgr::element_address,
     reason::DeclineReason,
-    state::ConnState,
     wire::{
         cdc::CdcMessage,
         clc::RdmaEndpoint, //
     },
 };
+
+pub(crate) use snapshot::Names;
 
 use crate::smc::{
     lgr::{
@@ -132,31 +133,6 @@ enum Stage {
     /// The handshake failed after the peer was given our buffers: they stay reserved as long as
     /// the link group lives.
     Abandoned,
-}
-
-/// Addresses of the TCP connection, to know a connection by.
-#[derive(Clone, Copy)]
-pub(crate) struct Names {
-    pub(crate) local: InetAddr,
-    pub(crate) peer: InetAddr,
-}
-
-/// A snapshot for monitoring.
-pub(crate) struct Snapshot {
-    pub(crate) state: ConnState,
-    pub(crate) send_len: u32,
-    pub(crate) readable: u32,
-    pub(crate) unsent: u32,
-    /// Bytes the peer has room for.
-    pub(crate) peer_room: u32,
-    /// Bytes read whose room the peer was not told of.
-    pub(crate) unannounced: u32,
-    /// Messages that are not acknowledged.
-    pub(crate) in_flight: u8,
-    /// Bytes posted to the peer so far.
-    pub(crate) sent: u64,
-    /// Bytes received so far.
-    pub(crate) received: u64,
 }
 
 impl Connection {
@@ -475,24 +451,6 @@ impl Connection {
             sock.set_err(-error.to_errno());
             sock.wake_error();
         }
-    }
-
-    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
-        let inner = self.inner.lock();
-        let Stage::Live { conn, .. } = &inner.stage else {
-            return None;
-        };
-        Some(Snapshot {
-            state: conn.state(),
-            send_len: conn.tx().buf_len(),
-            readable: conn.readable(),
-            unsent: conn.tx().pending(),
-            peer_room: conn.tx().peer_room(),
-            unannounced: conn.rx().unannounced(),
-            in_flight: inner.in_flight,
-            sent: inner.sent,
-            received: inner.received,
-        })
     }
 
     /// Payload size of the local RMB element as it is told to the peer.
