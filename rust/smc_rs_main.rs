@@ -85,8 +85,8 @@ impl kernel::InPlaceModule for SmcRs {
             namespaces <- PernetRegistration::new(),
             devices <- ClientRegistration::<DeviceWatcher>::new(),
             files <- NetFileRegistration::<StatusFile>::new(),
-            ueids <- UeidFamily::new(module),
             family <- FamilyRegistration::new(module),
+            ueids <- UeidFamily::new(module),
         }? Error)
     }
 }

@@ -31,7 +31,10 @@ pub const FIRST_WAIT_MS: u64 = 5_000;
 pub const FIRST_WAIT_CLIENT_MS: u64 = 2 * FIRST_WAIT_MS;
 
 /// How long to wait for any other answer, in milliseconds.
-pub const WAIT_MS: u64 = 2_000;
+///
+/// A peer that is busy with hundreds of handshakes answers late, and giving up costs all connections
+/// of the link group.
+pub const WAIT_MS: u64 = 8_000;
 
 /// How long the client waits for the server's ADD LINK, in milliseconds.
 pub const ADD_WAIT_CLIENT_MS: u64 = 2 * WAIT_MS;
