@@ -4,8 +4,13 @@
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
 };
+use smc_kapi::module::now_ms;
 use smc_proto::{
     handshake::{
         Accepted,
@@ -42,6 +47,10 @@ use crate::smc::{
 /// How long to wait for the end of another handshake's first contact, which the server has seen
 /// already, in milliseconds.
 const SETTLE_MS: u32 = 5_000;
+
+/// How long to wait for a place in a link group, in milliseconds: less than the server waits for the
+/// Confirm.
+const FULL_WAIT_MS: u64 = 4_000;
 
 /// Runs the handshake over an established TCP connection whose SYN-ACK carried the option.
 pub(crate) fn run(hs: &Handshake<'_>) -> End {
@@ -134,9 +143,7 @@ fn join(
 ) -> Result<Arc<Connection>, Stop> {
     let group = group.ok_or(DeclineReason::SYNCERR)?;
     let link = group.link().ok_or(DeclineReason::NOACTLINK)?;
-    let conn = group
-        .reserve(hs.receive, hs.send, hs.names()?)
-        .map_err(resource_reason)?;
+    let conn = reserve_when_free(hs, &group)?;
     let mut reservation = Reservation::new(conn.clone());
     // The server may write as soon as it has the Confirm.
     conn.activate(&accepted.peer)?;
@@ -144,4 +151,16 @@ fn join(
     reservation.told_peer = true;
     hs.send(&Message::Confirm(confirm))?;
     reservation.keep()
+}
+
+/// Takes buffers and a token; waits a moment for the token when the group is full: the server has seen
+/// the end of a connection that this side has not.
+fn reserve_when_free(hs: &Handshake<'_>, group: &Arc<LinkGroup>) -> Result<Arc<Connection>, Stop> {
+    let deadline = now_ms() + FULL_WAIT_MS;
+    loop {
+        match group.reserve(hs.receive, hs.send, hs.names()?) {
+            Err(ENOSPC) if now_ms() < deadline => fsleep(Delta::from_millis(10)),
+            result => return Ok(result.map_err(resource_reason)?),
+        }
+    }
 }
