@@ -34,9 +34,6 @@ pub const CLC_WAIT_MS: u64 = 10_000;
 /// lost the option on the way waits for the server to speak, and must not wait for long.
 pub const PROPOSAL_WAIT_MS: u64 = 6_000;
 
-/// How long to wait for a Decline of the peer after an LLC exchange failed, in milliseconds.
-pub const CLC_WAIT_SHORT_MS: u64 = 1_000;
-
 /// How long after a fallback the head of the TCP stream is searched for late messages, in
 /// milliseconds.
 pub const LATE_CLC_MS: u64 = 10_000;
