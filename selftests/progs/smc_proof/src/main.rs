@@ -15,7 +15,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use serde_json::json;
 
-use smc_proof::{capture, counters, rdma, style};
+use smc_proof::{capture, counters, peer_stats, rdma, style};
 
 /// Show how connections moved their bytes: by RDMA or over TCP.
 #[derive(Parser)]
@@ -43,6 +43,9 @@ enum Action {
         #[arg(long, default_value_t = 200)]
         every: u64,
     },
+    /// Print the statistics of this network namespace: those of smc_rs, or those of the kernel's
+    /// own SMC in the same words
+    Counts,
     /// Report on the demo from the files that it left
     Demo {
         /// The folder with the demo's files
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Action::Capture { file } => judge_capture(&file),
         Action::Snapshot { folder } => snapshot(&folder).map(|()| true),
         Action::Watch { every } => watch(Duration::from_millis(every)),
+        Action::Counts => counts().map(|()| true),
         Action::Demo { folder, json } => report_demo(&folder, json.as_deref()),
     };
     match result {
@@ -100,6 +104,15 @@ fn snapshot(folder: &Path) -> Result<(), String> {
         let file = folder.join(name);
         fs::write(&file, text).map_err(|error| cannot("write", &file, &error))?;
     }
+    Ok(())
+}
+
+fn counts() -> Result<(), String> {
+    let text = match fs::read_to_string(counters::PATH) {
+        Ok(text) => text,
+        Err(_) => peer_stats::read()?,
+    };
+    print!("{text}");
     Ok(())
 }
 
