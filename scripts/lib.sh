@@ -10,6 +10,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${SMC_RS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/smc_rs}
 suite=trixie
 series=${SMC_RS_KERNEL_SERIES:-7.3}
+kind=${SMC_RS_KERNEL:-stock}
 
 # Ends the script with one sentence for the person who started it.
 die() {
@@ -45,12 +46,30 @@ have_picked() {
 	[ -s "$(picked_file)" ]
 }
 
+# The kernel that is worked for: the packaged one, or one of the project's own,
+# which are built from the same source. SMC_RS_KERNEL names it.
 load_picked() {
+	case $kind in
+	stock | reference | debug | kasan) ;;
+	*) die "There is no kernel '$kind': SMC_RS_KERNEL can be stock, reference, debug or kasan." ;;
+	esac
 	have_picked || die "The kernel has not been set up yet: run 'scripts/setup' first."
 	# shellcheck disable=SC1090
 	. "$(picked_file)"
 	kernel_home=$cache/linux-$version
-	build_dir=$kernel_home/build-$(build_key)
+	src_dir=$kernel_home/src
+	if [ "$kind" = stock ]; then
+		build_dir=$kernel_home/build-$(build_key)
+	else
+		release=${version%%-*}-$kind
+		kernel_home=$kernel_home/$kind-$(hash_of "$(build_key)" "$(own_config)")
+		build_dir=$kernel_home/build
+	fi
+}
+
+# The configuration of a kernel of the project's own, less its comments.
+own_config() {
+	sed -E -e '/^#( |$)/{/ is not set$/!d}' -e '/^$/d' "$top"/scripts/kernel-config/{base,"$kind"}.config
 }
 
 # The kernel's build tree fits one set of compilers only.
@@ -59,12 +78,21 @@ build_key() {
 		"$(root_dir)/var/lib/dpkg/status" | grep -E '^(Package|Version):')"
 }
 
-# make_args: what every kbuild call needs, for use inside the root.
+# What every kbuild call needs, for use inside the root.
 kbuild_args() {
-	printf '%s\n' ARCH=x86 "KERNELRELEASE=$release" \
-		CROSS_COMPILE=x86_64-linux-gnu- CC=x86_64-linux-gnu-gcc-14 \
-		HOSTCC=x86_64-linux-gnu-gcc-14 CLANG=clang-19 \
+	printf '%s\n' ARCH=x86 "KERNELRELEASE=$release" CLANG=clang-19 \
 		LIBCLANG_PATH=/usr/lib/llvm-19/lib
+	if [ "$kind" = kasan ]; then
+		printf '%s\n' LLVM=-19
+	else
+		printf '%s\n' CROSS_COMPILE=x86_64-linux-gnu- CC=x86_64-linux-gnu-gcc-14 \
+			HOSTCC=x86_64-linux-gnu-gcc-14
+	fi
+}
+
+# Where in the build folder lies what is built for one kernel.
+module_home() {
+	[ "$kind" = stock ] || printf '%s/' "$kind"
 }
 
 # in_root [BIND=SOURCE:TARGET]... COMMAND...: runs COMMAND in the build root,
@@ -101,7 +129,7 @@ in_root() {
 
 # kernel_binds: the standard places of the kernel inside the root.
 kernel_binds() {
-	printf 'BIND=%s\n' "$kernel_home/pkg:/kernel/pkg" "$kernel_home/src:/kernel/src" \
+	printf 'BIND=%s\n' "$kernel_home/pkg:/kernel/pkg" "$src_dir:/kernel/src" \
 		"$build_dir:/kernel/build"
 }
 

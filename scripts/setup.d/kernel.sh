@@ -49,7 +49,7 @@ fetch_packages() {
 }
 
 fetch_source() {
-	local into=$kernel_home/src log=$cache/log/source.log
+	local into=$src_dir log=$cache/log/source.log
 	unpack_packages "$into.deb" "$source_package"
 	rm -rf "$into.new"
 	mkdir "$into.new"
@@ -65,7 +65,7 @@ kernel_make() {
 	local tree=$1
 	shift
 	# shellcheck disable=SC2046
-	in_root "BIND=$kernel_home/src:/kernel/src" "BIND=$tree:/kernel/build" \
+	in_root "BIND=$src_dir:/kernel/src" "BIND=$tree:/kernel/build" \
 		nice make -C /kernel/src O=/kernel/build $(kbuild_args) "-j$(nproc)" "$@"
 }
 

@@ -23,6 +23,10 @@ class Logscan(unittest.TestCase):
                      "rcu: INFO: rcu_preempt self-detected stall on CPU",
                      "refcount_t: underflow; use-after-free.",
                      "WARNING: possible circular locking dependency detected",
+                     "unreferenced object 0xffff888003a1c000 (size 512):",
+                     "ODEBUG: free active (active state 0) object: 00000000f5a9b5a1",
+                     "BUG: KASAN: slab-use-after-free in smc_rs_x+0x10/0x20",
+                     "UBSAN: array-index-out-of-bounds in net/x.c:1:2",
                      "unregister_netdevice: waiting for lo to become free. Usage count = 2",
                      "rust_kernel: panicked at smc.rs:1:1:",
                      "Kernel panic - not syncing: Fatal exception"):

@@ -10,7 +10,7 @@ BAD = re.compile(
     r"|INFO: task .* blocked|blocked for more than|soft lockup|hard LOCKUP"
     r"|detected stalls|self-detected stall|Unable to handle|unable to handle"
     r"|refcount_t: |list_(?:add|del) corruption|Slab .* (?:error|corrupt)|Object padding"
-    r"|kmemleak: .* new suspected|KASAN|KCSAN|UBSAN|KFENCE|rust_kernel: panicked"
+    r"|kmemleak: .* new suspected|unreferenced object |ODEBUG: |KASAN|KCSAN|UBSAN|KFENCE|rust_kernel: panicked"
     r"|unregister_netdevice: waiting for"
 )
 

@@ -20,12 +20,15 @@ def die_with_parent():
 
 
 class Machine:
-    """A virtual machine with number `number`, whose files are in `folder`."""
+    """A virtual machine with number `number`, whose files are in `folder`.
 
-    def __init__(self, number, folder, options, where):
+    `use` says which kernel it runs, as host.paths() tells, and which module it loads.
+    """
+
+    def __init__(self, number, folder, options, use):
         self.number = number
         self.options = options
-        self.where = where
+        self.where, self.module = use
         self.folder = os.path.join(folder, str(number))
         self.inside = f"/job/{number}"
         os.makedirs(os.path.join(self.folder, "guest"))
@@ -37,11 +40,11 @@ class Machine:
         self.said_bye = False
         self.log = b""
 
-    def write_job(self, command, module, interactive, size):
+    def write_job(self, command, interactive, size):
         """Says to the guest what to do."""
         values = {
             "VM_TOPOLOGY": self.options.topology,
-            "VM_MODULE": module,
+            "VM_MODULE": self.module,
             "VM_UEID": self.options.ueid,
             "VM_HOSTNAME": "vm" if self.options.topology == "pair" else f"host{self.number}",
             "VM_INTERACTIVE": "1" if interactive else "",
@@ -69,25 +72,26 @@ class Machine:
         listener.listen(1)
         self.listeners[name] = listener
 
-    def start(self, image, initramfs, accelerator, interactive):
+    def start(self, accelerator, interactive):
         """Starts QEMU and takes its connections."""
         names = PORTS + (("tty",) if interactive else ())
         for name in names:
             self.listen(name)
-        modules = os.path.join(host.BUILD, "modroot")
+        modules = host.module_tables(self.where)
         os.makedirs(modules, exist_ok=True)
         root = self.where["root"]
         binds = [f"BIND={os.path.dirname(self.folder)}:/job", f"BIND={root}:/vm",
                  f"BIND={self.where['kernel_home']}:/kernel/home", f"BIND={modules}:/kernel/mod"]
         command = [host.IN_ROOT, *binds, "qemu-system-x86_64",
-                   *self.base_args(image, initramfs, accelerator), *self.share_args(),
+                   *self.base_args(accelerator), *self.share_args(),
                    *self.port_args(interactive), *self.net_args(),
                    *shlex.split(self.options.qemu)]
         with open(os.path.join(self.folder, "qemu.log"), "wb") as log:
             # pylint: disable=consider-using-with,subprocess-popen-preexec-fn
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, preexec_fn=die_with_parent,
-                                            start_new_session=True)
+                                            start_new_session=True,
+                                            env=host.environment(self.where["kind"]))
         for name in names:
             self.ports[name] = self.accept(name)
 
@@ -103,8 +107,9 @@ class Machine:
                     break
         raise host.Failure(f"QEMU did not start: {self.qemu_log().strip()[-500:]}")
 
-    def base_args(self, image, initramfs, accelerator):
+    def base_args(self, accelerator):
         """The machine itself and what it boots."""
+        image, initramfs = host.kernel(self.where)
         cpu = "host" if accelerator == "kvm" else "max,la57=off"
         accel = "kvm" if accelerator == "kvm" else "tcg,thread=multi"
         append = ("console=ttyS0 loglevel=5 panic=-1 net.ifnames=0 mitigations=off"

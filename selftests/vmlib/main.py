@@ -24,9 +24,12 @@ def parse(doc):
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="selftests/vm [options] -- COMMAND [ARGS...]")
-    parser.add_argument("--kernel", choices=("stock", "reference"), default="stock")
-    parser.add_argument("--module", choices=("smc_rs", "smc", "none"), default="smc_rs",
-                        help="what to load (default smc_rs)")
+    parser.add_argument("--kernel", default="stock", metavar="KERNEL[,KERNEL]",
+                        help="stock, reference, debug or kasan (default stock); two names are"
+                        " for the two hosts")
+    parser.add_argument("--module", default="smc_rs", metavar="MODULE[,MODULE]",
+                        help="what to load: smc_rs, smc (the kernel's own) or none"
+                        " (default smc_rs); two names are for the two hosts")
     parser.add_argument("--topology", choices=("pair", "hosts"), default="pair")
     parser.add_argument("--cpus", type=int, metavar="N", default=None,
                         help="processors of each machine (default 2, hosts 1)")
@@ -46,9 +49,20 @@ def parse(doc):
     if not options.command:
         parser.error("a command is needed, after --")
     one = options.topology == "pair"
+    options.kernel = each(parser, options, "kernel")
+    options.module = each(parser, options, "module")
     options.cpus = options.cpus or (2 if one else 1)
     options.memory = options.memory or ("2G" if one else "1G")
     return options
+
+
+def each(parser, options, name):
+    """Returns what option `name` says for each machine."""
+    count = 1 if options.topology == "pair" else 2
+    names = getattr(options, name).split(",")
+    if len(names) not in (1, count):
+        parser.error(f"--{name} has more names than there are machines")
+    return names if len(names) == count else names * count
 
 
 def run(doc):
@@ -71,16 +85,16 @@ def run(doc):
 
 def run_in(folder, options):
     """Starts the machines, serves them, and judges how it went."""
-    host.check_kernel(options.kernel, options.module)
-    host.build(options.module)
-    where = host.paths()
-    image, initramfs = host.kernel(where)
-    accelerator = host.accelerator(where, image)
+    for kind, module in zip(options.kernel, options.module):
+        host.check_use(kind, module)
+    host.build(zip(options.kernel, options.module))
+    uses = [(host.paths(kind), module) for kind, module in zip(options.kernel, options.module)]
+    accelerator = host.accelerator(uses[0][0], host.kernel(uses[0][0])[0])
     interactive = sys.stdin.isatty() and sys.stdout.isatty() and options.topology == "pair"
     deadline = time.monotonic() + options.timeout
     for attempt in range(BOOT_ATTEMPTS):
-        machines, ended = boot(os.path.join(folder, str(attempt)), options, where,
-                               (image, initramfs, accelerator), (deadline, interactive))
+        machines, ended = boot(os.path.join(folder, str(attempt)), options, uses,
+                               accelerator, (deadline, interactive))
         if ended or not died_in_boot(machines):
             break
     if options.log:
@@ -89,16 +103,14 @@ def run_in(folder, options):
     return judge(machines, ended, options)
 
 
-def boot(folder, options, where, what, how):
+def boot(folder, options, uses, accelerator, how):
     """Starts the machines and serves them; returns them and whether all ended well."""
     deadline, interactive = how
-    count = 1 if options.topology == "pair" else 2
-    machines = [Machine(number, folder, options, where) for number in range(1, count + 1)]
+    machines = [Machine(number, folder, options, use) for number, use in enumerate(uses, 1)]
     try:
         for machine in machines:
-            machine.write_job(options.command, options.module, interactive,
-                              shutil.get_terminal_size())
-            machine.start(*what, interactive)
+            machine.write_job(options.command, interactive, shutil.get_terminal_size())
+            machine.start(accelerator, interactive)
         return machines, serve(machines, deadline, interactive)
     finally:
         for machine in machines:
