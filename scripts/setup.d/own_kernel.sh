@@ -16,7 +16,7 @@ make_own_kernel() {
 			>"$log" 2>&1 || explain "$log" "configuration of the $kind kernel"
 	fi
 	check_config "$tree"
-	tell_progress "$log" &
+	tell_progress "$log" 9>&- &
 	teller=$!
 	kernel_make "$tree" all >>"$log" 2>&1 || {
 		kill "$teller" 2>/dev/null
@@ -24,8 +24,8 @@ make_own_kernel() {
 	}
 	kill "$teller" 2>/dev/null
 	# Modules need the tools and tables, not what the kernel was linked from.
-	find "$tree" \( -path "$tree/scripts" -o -path "$tree/tools" -o -path "$tree/rust" \) -prune -o \
-		\( -name '*.o' -o -name '*.a' -o -name '.*.cmd' \) -delete
+	find "$tree" \( -name '*.o' -o -name '*.a' -o -name '.*.cmd' \) \
+		! -path "$tree/scripts/*" ! -path "$tree/tools/*" ! -path "$tree/rust/*" -delete
 	mv "$tree" "$build_dir"
 }
 
@@ -47,7 +47,7 @@ check_config() {
 
 tell_progress() {
 	local start=$SECONDS
-	while sleep 60; do
+	while sleep 60 && kill -0 "$$" 2>/dev/null; do
 		quiet='' note "$(printf '%-18s %d files compiled in %d s' "$kind kernel" \
 			"$(grep -cE '^  (CC|AS|RUSTC)' "$1")" $((SECONDS - start)))"
 	done
