@@ -23,6 +23,12 @@ int smc_rs_helper_rdma_node(struct ib_device *dev)
 	return ibdev_to_node(dev);
 }
 
+/* Drivers without hardware take kernel addresses instead of bus addresses. */
+bool smc_rs_helper_rdma_is_software(struct ib_device *dev)
+{
+	return ib_uses_virt_dma(dev);
+}
+
 void smc_rs_helper_rdma_event_handler(struct ib_event_handler *h,
 				      struct ib_device *dev,
 				      void (*fn)(struct ib_event_handler *,

@@ -42,15 +42,6 @@ pub struct Chunk {
     pub len: u32,
 }
 
-/// One RDMA write: a contiguous target, gathered from at most two pieces of the send ring.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RdmaWrite {
-    /// Target in the peer's RMB element; empty for an unused write.
-    pub dst: Span,
-    /// Sources in the send ring; the second may be empty.
-    pub src: [Span; 2],
-}
-
 /// What to write next, cut where either ring wraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WritePlan {
@@ -76,21 +67,6 @@ impl WritePlan {
         ]
     }
 
-    /// The plan as RDMA writes of at most two gather entries each; an unused one is empty.
-    pub fn writes(&self) -> [RdmaWrite; 2] {
-        let [dst, wrapped] = self.dst;
-        [
-            RdmaWrite {
-                dst,
-                src: self.gather(0, dst.len),
-            },
-            RdmaWrite {
-                dst: wrapped,
-                src: self.gather(dst.len, self.len),
-            },
-        ]
-    }
-
     /// The bytes `from..to` of the plan, known not to contain a wrap of either ring.
     fn chunk(&self, from: u32, to: u32) -> Chunk {
         Chunk {
@@ -98,25 +74,6 @@ impl WritePlan {
             dst_offset: offset_in(&self.dst, from),
             len: to.saturating_sub(from),
         }
-    }
-
-    /// Source pieces of the bytes `from..to` of the plan.
-    fn gather(&self, from: u32, to: u32) -> [Span; 2] {
-        let [src, wrapped] = self.src;
-        let len = to.saturating_sub(from);
-        let to_wrap = src.len.saturating_sub(from);
-        if len == 0 {
-            return [Span::default(); 2];
-        }
-        let first = Span {
-            offset: offset_in(&self.src, from),
-            len: if to_wrap == 0 { len } else { len.min(to_wrap) },
-        };
-        let second = Span {
-            offset: wrapped.offset,
-            len: len.saturating_sub(first.len),
-        };
-        [first, second]
     }
 }
 
@@ -325,12 +282,6 @@ mod tests {
         };
         let expected = [chunk(8, 8, 2), chunk(0, 10, 4), chunk(4, 0, 4)];
         assert_eq!(plan.chunks(), expected);
-        let span = |offset, len| Span { offset, len };
-        let [first, second] = plan.writes();
-        assert_eq!(first.dst, span(8, 6));
-        assert_eq!(first.src, [span(8, 2), span(0, 4)]);
-        assert_eq!(second.dst, span(0, 4));
-        assert_eq!(second.src, [span(4, 4), span(0, 0)]);
         assert_eq!(ring.prod(), Cursor::START.advance(8, 14).advance(10, 14));
     }
 

@@ -45,40 +45,49 @@ impl Window {
     }
 }
 
-/// The most bytes one copy out of a ring of `len` bytes should take before the consumer cursor
-/// moves.
-///
-/// A reader that empties the whole ring in one copy makes writer and reader take turns. Half a ring
-/// keeps both busy.
-pub const fn copy_limit(len: u32) -> u32 {
-    let half = len / 2;
-    if half == 0 {
-        len
-    } else {
-        half
-    }
+/// Who moves the bytes of a connection from one host to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mover {
+    /// The network adapter: it moves one part of a ring while the processors fill and empty another.
+    Adapter,
+    /// The processor, which makes and takes every packet. A message then costs more than two parts
+    /// that overlap would gain.
+    Processor,
 }
 
-/// The most bytes a writer should collect before the producer cursor moves.
+/// The bytes of a ring of `len` bytes that are written, announced and read at a time.
 ///
-/// A quarter of the smaller ring, and not less than 8 KiB as far as the ring has that: small enough
-/// that the reader starts early, large enough that the messages do not dominate.
-pub const fn publish_limit(send_len: u32, peer_len: u32) -> u32 {
+/// Half of a ring keeps both ends busy; a whole one of usual size is what a processor is best at.
+/// Never more than 128 KiB, so that a reader of a large ring starts early, and never less than 8 KiB
+/// as far as the ring has that.
+pub const fn piece(len: u32, mover: Mover) -> u32 {
     const LEAST: u32 = 8 * 1024;
-    let len = if send_len < peer_len {
-        send_len
-    } else {
-        peer_len
+    const MOST: u32 = 128 * 1024;
+    const WHOLE: u32 = 64 * 1024;
+    let part = match mover {
+        Mover::Processor if len <= WHOLE => len,
+        _ => len / 2,
     };
-    let quarter = len / 4;
-    if quarter > LEAST {
-        quarter
+    let part = if part > MOST { MOST } else { part };
+    if part >= LEAST {
+        part
     } else if len < LEAST {
         len
     } else {
         LEAST
     }
 }
+
+/// Whether another write may go while `unacked` messages of its connection are on their way.
+///
+/// Two of any size, so that the wire does not fall silent while what is written meanwhile is
+/// collected; four when each is a whole [`piece`].
+pub const fn may_follow(whole: bool, unacked: u8) -> bool {
+    unacked < if whole { MAX_UNACKED } else { 2 }
+}
+
+/// The most messages of one connection that are on their way at once.
+pub const MAX_UNACKED: u8 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -129,11 +138,23 @@ mod tests {
     }
 
     #[test]
-    fn limits_fit_the_ring() {
-        assert_eq!(copy_limit(65_536), 32_768);
-        assert_eq!(copy_limit(1), 1);
-        assert_eq!(publish_limit(65_536, 65_536), 16_384);
-        assert_eq!(publish_limit(16_384, 65_536), 8_192);
-        assert_eq!(publish_limit(4_096, 65_536), 4_096);
+    fn pieces_fit_the_ring() {
+        for (len, adapter, processor) in [
+            (1, 1, 1),
+            (4_096, 4_096, 4_096),
+            (16_384, 8_192, 16_384),
+            (65_536, 32_768, 65_536),
+            (131_072, 65_536, 65_536),
+            (524_288, 131_072, 131_072),
+        ] {
+            assert_eq!(piece(len, Mover::Adapter), adapter);
+            assert_eq!(piece(len, Mover::Processor), processor);
+        }
+    }
+
+    #[test]
+    fn only_whole_pieces_follow_two_others() {
+        assert!(may_follow(false, 1) && !may_follow(false, 2));
+        assert!(may_follow(true, 3) && !may_follow(true, 4));
     }
 }

@@ -147,6 +147,13 @@ impl Device {
         (node >= 0).then_some(node)
     }
 
+    /// Whether a driver plays the device in software, so that the processor makes each packet.
+    pub fn is_software(&self) -> bool {
+        // SAFETY: The device's memory is valid; what the helper reads is constant once it is
+        // registered.
+        unsafe { sys::smc_rs_helper_rdma_is_software(self.as_raw()) }
+    }
+
     /// How many pages one fast-registration memory region can cover.
     pub fn max_fast_reg_pages(&self) -> u32 {
         // SAFETY: The device's memory is valid; attributes are constant once it is registered.

@@ -21,7 +21,7 @@ use crate::rx_ring::RxRing;
 use crate::state::ConnState;
 use crate::tx_ring::TxRing;
 use crate::urgent::{RxUrgent, TxUrgent};
-use crate::window::SenderWants;
+use crate::window::{Mover, SenderWants};
 use crate::wire::cdc::{CdcMessage, ConnFlags, ProdFlags};
 
 /// What both sides agreed on for a connection.
@@ -35,12 +35,15 @@ pub struct ConnParams {
     pub peer_len: u32,
     /// Length of the local RMB element in bytes.
     pub rmbe_len: u32,
+    /// Who moves the bytes.
+    pub mover: Mover,
 }
 
 /// The data and close state of one connection.
 #[derive(Clone, Debug)]
 pub struct Conn {
     peer_token: AlertToken,
+    mover: Mover,
     tx: TxRing,
     rx: RxRing,
     tx_urgent: TxUrgent,
@@ -58,15 +61,16 @@ pub struct Conn {
     rx_seq: u16,
     /// What the peer's last message asked for.
     wants: SenderWants,
-    /// What the last message built said about the producer.
+    /// The producer cursor of the last message built.
     announced_prod: Cursor,
-    announced_blocked: bool,
     /// Close flags wait to be sent.
     flags_due: bool,
     /// The consumer cursor is to be announced whatever the window says.
     update_forced: bool,
     /// The next message asks for a consumer cursor update.
     request_update: bool,
+    /// A writer in the middle of its data waits for room.
+    more_coming: bool,
 }
 
 impl Conn {
@@ -74,6 +78,7 @@ impl Conn {
     pub const fn new(params: ConnParams) -> Self {
         Self {
             peer_token: params.peer_token,
+            mover: params.mover,
             tx: TxRing::new(params.send_len, params.peer_len),
             rx: RxRing::new(params.rmbe_len),
             tx_urgent: TxUrgent::Idle,
@@ -89,10 +94,10 @@ impl Conn {
                 update: false,
             },
             announced_prod: Cursor::START,
-            announced_blocked: false,
             flags_due: false,
             update_forced: false,
             request_update: false,
+            more_coming: false,
         }
     }
 
@@ -184,7 +189,6 @@ impl Conn {
             conn_flags: self.close.sent(),
         };
         self.announced_prod = self.tx.prod();
-        self.announced_blocked = blocked;
         self.tx_urgent.on_announced();
         self.rx.confirm();
         self.update_forced = false;
@@ -213,6 +217,9 @@ impl Conn {
     }
 
     /// Whether a CDC message is to be built now.
+    ///
+    /// That the writer is blocked is said in passing only: a peer reports what it consumes of a full
+    /// element anyway, once that is worth a message.
     pub fn cdc_due(&self) -> bool {
         if self.flags_due {
             return true;
@@ -222,7 +229,6 @@ impl Conn {
         }
         self.tx.prod() != self.announced_prod
             || self.tx_urgent.message_due()
-            || (self.is_blocked() && !self.announced_blocked)
             || self.request_update
             || self.window_update_due()
     }

@@ -39,8 +39,8 @@ impl Conn {
     }
 
     /// The most bytes one copy should take before [`Conn::consume`] is called.
-    pub const fn copy_limit(&self) -> u32 {
-        window::copy_limit(self.rx.size())
+    pub const fn piece_to_read(&self) -> u32 {
+        window::piece(self.rx.size(), self.mover)
     }
 
     /// Marks the first `n` readable bytes as read.

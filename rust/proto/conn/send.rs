@@ -75,6 +75,28 @@ impl Conn {
         self.tx.next_write(self.tx_urgent.write_limit(max))
     }
 
+    /// Plans the next write while `unacked` messages of this connection are on their way; `None`
+    /// when nothing can be written, or when it is better to wait and write more at once.
+    ///
+    /// Whoever waits is called again: by a completion, by the peer's consumer cursor, or by the
+    /// writer.
+    pub fn next_write_behind(&self, unacked: u8) -> Option<WritePlan> {
+        let piece = self.piece_to_send();
+        let plan = self.next_write(piece)?;
+        let writer_comes = self.more_coming && (self.tx.in_flight() > 0 || self.is_writable());
+        if writer_comes && self.tx.pending() < piece {
+            return None;
+        }
+        window::may_follow(plan.len >= piece, unacked).then_some(plan)
+    }
+
+    /// Says whether a writer is in the middle of its data and waits for room: what it handed over
+    /// so far need not go before the rest, unless it is enough for a write of its own.
+    pub fn set_more_coming(&mut self, more: bool) -> Events {
+        self.more_coming = more;
+        self.wanted()
+    }
+
     /// Whether anything can be written now.
     pub fn tx_due(&self) -> bool {
         self.next_write(1).is_some()
@@ -97,9 +119,10 @@ impl Conn {
         Events::NONE.with_if(freed > 0 && self.is_writable(), Events::WRITABLE)
     }
 
-    /// The most bytes to collect before the producer cursor should move.
-    pub const fn publish_limit(&self) -> u32 {
-        window::publish_limit(self.tx.buf_len(), self.tx.peer_len())
+    /// The most bytes a writer collects before they are written to the peer.
+    pub const fn piece_to_send(&self) -> u32 {
+        let (buf, peer) = (self.tx.buf_len(), self.tx.peer_len());
+        window::piece(if buf < peer { buf } else { peer }, self.mover)
     }
 
     /// Whether the writer has data and the peer has no room for it (B).

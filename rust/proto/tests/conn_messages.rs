@@ -5,6 +5,7 @@
 use smc_proto::conn::{Conn, ConnParams, Events, SendError, Violation};
 use smc_proto::ids::AlertToken;
 use smc_proto::state::ConnState;
+use smc_proto::window::Mover;
 use smc_proto::wire::cdc::{CdcMessage, ConnFlags, ProdFlags, RawCursor};
 
 /// A connection whose peer is the test itself.
@@ -14,6 +15,7 @@ fn victim() -> Conn {
         send_len: 64,
         peer_len: 64,
         rmbe_len: 64,
+        mover: Mover::Adapter,
     });
     conn.activate();
     conn

@@ -48,6 +48,7 @@ use smc_proto::{
     },
     lgr::element_address,
     reason::DeclineReason,
+    window::MAX_UNACKED,
     wire::{
         cdc::CdcMessage,
         clc::RdmaEndpoint, //
@@ -72,10 +73,6 @@ use crate::smc::{
         Link, //
     },
 };
-
-/// Messages of one connection that may be unacknowledged: one on its way, one behind it so that
-/// the wire does not fall silent. What is written meanwhile goes out together.
-const MAX_IN_FLIGHT: u8 = 2;
 
 /// A connection of a link group.
 #[pin_data]
@@ -204,6 +201,7 @@ impl Connection {
                 send_len: self.send.len(),
                 peer_len: peer.buf_size.bytes(),
                 rmbe_len: self.rmb.len(),
+                mover: self.group.mover(),
             });
             conn.activate();
             let early = match &inner.stage {
@@ -324,12 +322,12 @@ impl Connection {
         else {
             return events;
         };
-        while *in_flight < MAX_IN_FLIGHT {
+        while *in_flight < MAX_UNACKED {
             let held = *corked && !conn.is_closing() && conn.send_room() > 0;
             let plan = if held {
                 None
             } else {
-                conn.next_write(self.group.write_limit())
+                conn.next_write_behind(*in_flight)
             };
             if plan.is_none() && !conn.cdc_due() {
                 break;

@@ -178,7 +178,7 @@ impl Read<'_> {
         let (spans, end) = self
             .conn
             .with(|conn| {
-                let max = core::cmp::min(left, conn.copy_limit());
+                let max = core::cmp::min(left, conn.piece_to_read());
                 (conn.recv_spans(skip, max), is_end(conn))
             })
             .ok_or(ENOTCONN)?;

@@ -45,10 +45,27 @@ impl Connection {
         corked: bool,
         turn: &Mutex<()>,
     ) -> Result<usize> {
+        let corked = corked || msg.flags() & flags::MORE != 0;
+        self.set_corked(corked);
+        let sent = self.send_all(sock, msg, len, corked, turn);
+        if !matches!(sent, Ok(done) if done == len) {
+            // The rest does not come now, so what is there does not wait for it.
+            self.update(|conn| conn.set_more_coming(false));
+        }
+        sent
+    }
+
+    /// Copies until all `len` bytes are in the ring.
+    fn send_all(
+        self: &Arc<Self>,
+        sock: &Sock,
+        msg: &mut Msg<'_>,
+        len: usize,
+        corked: bool,
+        turn: &Mutex<()>,
+    ) -> Result<usize> {
         let how = msg.flags();
         let urgent = how & flags::OOB != 0;
-        let corked = corked || how & flags::MORE != 0;
-        self.set_corked(corked);
         let mut timeout = sock.sndtimeo(how & flags::DONTWAIT != 0);
         let mut done = 0;
         let mut guard = turn.lock();
@@ -99,7 +116,7 @@ impl Connection {
                 if urgent && conn.urgent_busy() {
                     return Ok(conn.reserve(0));
                 }
-                Ok(conn.reserve(core::cmp::min(left, conn.publish_limit())))
+                Ok(conn.reserve(core::cmp::min(left, conn.piece_to_send())))
             })
             .ok_or(ENOTCONN)?
             .map_err(|error: SendError| match error {
@@ -123,8 +140,8 @@ impl Connection {
         if copied == 0 {
             return Err(EFAULT);
         }
-        let mark = urgent && copied as u32 == left;
-        self.update(|conn| commit(conn, copied as u32, mark));
+        let all = copied as u32 == left;
+        self.update(|conn| commit(conn, copied as u32, !all, urgent && all));
         if copied < wanted {
             return partial(copied, EFAULT);
         }
@@ -141,7 +158,8 @@ impl Connection {
     }
 }
 
-fn commit(conn: &mut Conn, n: u32, urgent: bool) -> Events {
+fn commit(conn: &mut Conn, n: u32, more: bool, urgent: bool) -> Events {
+    let _ = conn.set_more_coming(more);
     conn.commit(n);
     if urgent {
         conn.mark_urgent();

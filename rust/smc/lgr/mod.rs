@@ -58,6 +58,7 @@ use smc_proto::{
         TokenSlots,
         MAX_CONNS, //
     },
+    window::Mover,
     wire::cdc::CdcMessage, //
 };
 
@@ -274,9 +275,13 @@ impl LinkGroup {
         *state == State::Active
     }
 
-    /// Most bytes of one RDMA write: large sends are cut so that both ends work at once.
-    pub(crate) fn write_limit(&self) -> u32 {
-        32 * 1024
+    /// Who moves the bytes of the group's connections.
+    pub(crate) fn mover(&self) -> Mover {
+        if self.port.device.is_software() {
+            Mover::Processor
+        } else {
+            Mover::Adapter
+        }
     }
 
     /// Takes buffers and a token for a new connection. May sleep.

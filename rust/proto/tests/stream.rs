@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A blocking writer, a reader and the messages between them, in random order: nothing may wait for
+//! something that does not come, and a stream needs few messages.
+
+mod seeded;
+
+use seeded::Random;
+use smc_proto::conn::{Conn, ConnParams};
+use smc_proto::ids::AlertToken;
+use smc_proto::window::{Mover, MAX_UNACKED};
+use smc_proto::wire::cdc::CdcMessage;
+use std::collections::VecDeque;
+
+struct Stream {
+    sender: Conn,
+    receiver: Conn,
+    /// Bytes of the messages on their way, each to be acknowledged.
+    unacked: VecDeque<u32>,
+    to_receiver: VecDeque<CdcMessage>,
+    to_sender: VecDeque<CdcMessage>,
+    /// What the writer still has to hand over of its call, and of the calls after it.
+    left: u32,
+    calls: VecDeque<u32>,
+    asleep: bool,
+    messages: [u32; 2],
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Write,
+    Acknowledge,
+    Receive,
+    Read,
+    Update,
+}
+
+const STEPS: [Step; 5] = [
+    Step::Write,
+    Step::Acknowledge,
+    Step::Receive,
+    Step::Read,
+    Step::Update,
+];
+
+impl Stream {
+    fn new(send_len: u32, rmbe_len: u32, mover: Mover, calls: &[u32]) -> Self {
+        let conn = |token| {
+            let mut conn = Conn::new(ConnParams {
+                peer_token: AlertToken(token),
+                send_len,
+                peer_len: rmbe_len,
+                rmbe_len,
+                mover,
+            });
+            conn.activate();
+            conn
+        };
+        Self {
+            sender: conn(1),
+            receiver: conn(2),
+            unacked: VecDeque::new(),
+            to_receiver: VecDeque::new(),
+            to_sender: VecDeque::new(),
+            left: 0,
+            calls: calls.iter().copied().collect(),
+            asleep: false,
+            messages: [0; 2],
+        }
+    }
+
+    fn push(&mut self) {
+        while self.unacked.len() < usize::from(MAX_UNACKED) {
+            let plan = self.sender.next_write_behind(self.unacked.len() as u8);
+            if plan.is_none() && !self.sender.cdc_due() {
+                return;
+            }
+            if let Some(plan) = &plan {
+                self.sender.posted(plan);
+            }
+            self.unacked.push_back(plan.map_or(0, |plan| plan.len));
+            self.to_receiver.push_back(self.sender.next_cdc());
+            self.messages[0] += 1;
+        }
+    }
+
+    fn write(&mut self) -> bool {
+        if self.asleep && !self.sender.is_writable() {
+            return false;
+        }
+        if self.left == 0 {
+            match self.calls.pop_front() {
+                Some(len) => self.left = len,
+                None => return false,
+            }
+        }
+        let spans = self
+            .sender
+            .reserve(self.left.min(self.sender.piece_to_send()));
+        let n = spans[0].len + spans[1].len;
+        self.asleep = n == 0;
+        if n > 0 {
+            self.left -= n;
+            let _ = self.sender.set_more_coming(self.left > 0);
+            self.sender.commit(n);
+            self.push();
+        }
+        n > 0
+    }
+
+    fn step(&mut self, step: Step) -> bool {
+        match step {
+            Step::Write => self.write(),
+            Step::Acknowledge => match self.unacked.pop_front() {
+                Some(bytes) => {
+                    self.sender.completed(bytes);
+                    self.push();
+                    true
+                }
+                None => false,
+            },
+            Step::Receive => match self.to_receiver.pop_front() {
+                Some(message) => self.receiver.on_cdc(&message).is_ok(),
+                None => false,
+            },
+            Step::Read => {
+                let n = self.receiver.readable().min(self.receiver.piece_to_read());
+                self.receiver.consume(n);
+                if self.receiver.cdc_due() {
+                    self.to_sender.push_back(self.receiver.next_cdc());
+                    self.messages[1] += 1;
+                }
+                n > 0
+            }
+            Step::Update => match self.to_sender.pop_front() {
+                Some(message) => {
+                    self.sender.on_cdc(&message).unwrap();
+                    self.push();
+                    true
+                }
+                None => false,
+            },
+        }
+    }
+
+    /// Takes steps until everything was read.
+    fn run(&mut self, mut order: impl FnMut(&mut [Step; 5])) {
+        let mut steps = STEPS;
+        loop {
+            order(&mut steps);
+            if !steps.iter().any(|step| self.step(*step)) {
+                break;
+            }
+        }
+        assert_eq!(self.left, 0, "the writer waits for ever");
+        assert!(self.calls.is_empty());
+        assert!(self.sender.tx().all_sent(), "data waits for ever");
+        assert_eq!(self.receiver.rx().readable(), 0);
+    }
+}
+
+#[test]
+fn nothing_waits_for_ever() {
+    let mut random = Random::new(seeded::seed());
+    for _ in 0..2_000 {
+        let len = |random: &mut Random| 16_384 << random.below(6);
+        let (send, rmbe) = (len(&mut random), len(&mut random));
+        let mover = [Mover::Adapter, Mover::Processor][random.below(2) as usize];
+        let most = [100, 10_000, 70_000, 400_000][random.below(4) as usize];
+        let calls: Vec<u32> = (0..60).map(|_| 1 + random.below(most)).collect();
+        let mut stream = Stream::new(send, rmbe, mover, &calls);
+        stream.run(|steps| {
+            let (a, b) = (random.below(5) as usize, random.below(5) as usize);
+            steps.swap(a, b);
+        });
+    }
+}
+
+/// The messages for 100 calls of 64 KiB behind a short one, over rings of 64 KiB, when each side
+/// does what it can before the other is heard.
+fn messages_of_a_stream(mover: Mover) -> [u32; 2] {
+    let mut calls = vec![65_536; 101];
+    calls[0] = 8;
+    let mut stream = Stream::new(65_536, 65_536, mover, &calls);
+    stream.run(|_| ());
+    stream.messages
+}
+
+#[test]
+fn a_stream_needs_few_messages() {
+    let [writes, updates] = messages_of_a_stream(Mover::Adapter);
+    assert!(writes <= 310 && updates <= 210, "{writes} and {updates}");
+    let [writes, updates] = messages_of_a_stream(Mover::Processor);
+    assert!(writes <= 210 && updates <= 110, "{writes} and {updates}");
+}
