@@ -37,6 +37,7 @@ pub mod list;
 pub mod llc_flow;
 pub mod reason;
 pub mod rx_ring;
+pub mod send_slots;
 pub mod state;
 pub mod tx_ring;
 pub mod urgent;
