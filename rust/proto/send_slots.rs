@@ -123,7 +123,11 @@ impl SendSlots {
             let low = if number == start { from % 64 } else { 0 };
             let word = word & (u64::MAX << low);
             // CAST: below 64.
-            (word != 0).then(|| (number * 64).wrapping_add(word.trailing_zeros() as u8))
+            (word != 0).then(|| {
+                number
+                    .wrapping_mul(64)
+                    .wrapping_add(word.trailing_zeros() as u8)
+            })
         })
     }
 
