@@ -127,15 +127,11 @@ impl Connecting {
             if *progress != Progress::Tcp {
                 return;
             }
-            *progress = if established {
-                Progress::Handshake
-            } else {
-                Progress::Failed(0)
-            };
+            *progress = Progress::Handshake;
         }
         if !established {
             self.socket.mirror_error(&self.tcp, &self.sock);
-            self.sock.wake_state();
+            self.fail(0);
             return;
         }
         match self.handshake() {
@@ -161,10 +157,17 @@ impl Connecting {
                 // No program may get at a stream that is left within the handshake.
                 let _ = self.tcp.connect(&SockAddr::new(&UNSPECIFIED), true);
                 let errno = -error.to_errno();
-                *self.progress.lock() = Progress::Failed(errno);
                 self.socket.report_error(&self.tcp, &self.sock, errno);
+                self.fail(errno);
+                return;
             }
         }
+        self.sock.wake_state();
+    }
+
+    /// The attempt has failed, and the socket has its error: whoever sees the failure takes it.
+    fn fail(&self, errno: i32) {
+        *self.progress.lock() = Progress::Failed(errno);
         self.sock.wake_state();
     }
 
@@ -185,14 +188,16 @@ impl Connecting {
     }
 
     /// Enters the phase that `connect()` led to, unless the socket was closed meanwhile.
+    ///
+    /// The phase comes first: whoever sees that the handshake is over must not find the TCP
+    /// connection in its place.
     fn enter(self: &Arc<Self>, next: Phase) -> bool {
+        let left = self.socket.change_phase(
+            next,
+            |phase| matches!(phase, Phase::Connecting(current) if Arc::ptr_eq(current, self)),
+        );
         *self.progress.lock() = Progress::Done;
-        self.socket
-            .change_phase(
-                next,
-                |phase| matches!(phase, Phase::Connecting(current) if Arc::ptr_eq(current, self)),
-            )
-            .is_some()
+        left.is_some()
     }
 }
 

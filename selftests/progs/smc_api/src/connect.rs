@@ -27,6 +27,7 @@ pub(crate) const CHECKS: &[Check] = &[
         "connect: non-blocking to a host that does not answer",
         silence,
     ),
+    check("connect: data at the very moment of success", data_at_once),
     check("connect: errors", errors),
     loose("connect: closed while connecting", closed_early),
     check("connect: signals during a blocking call", interrupted),
@@ -69,6 +70,54 @@ fn names(c: &Ctx) -> Outcome {
         )?
     );
     Ok(())
+}
+
+/// Programs that ask without pause write as soon as `connect()` says yes: the bytes must go where the
+/// server reads. Several at a time, so that the kernel is interrupted where it should not matter.
+fn data_at_once(c: &Ctx) -> Outcome {
+    const CLIENTS: usize = 8;
+    const ROUNDS: usize = 30;
+    let (listener, addr) = c.listener(0)?;
+    let server = || -> Result<(), String> {
+        for round in 0..CLIENTS * ROUNDS {
+            let (s, _) = works("accept()", listener.accept(0))?;
+            readable(&s).map_err(|e| format!("connection {round}: {e}"))?;
+            let mut got = [0u8; 16];
+            let n = works("recv()", s.recv(&mut got, 0))?;
+            if &got[..n] != b"at once" {
+                return Err(format!("connection {round}: received {:?}", &got[..n]));
+            }
+        }
+        Ok(())
+    };
+    let client = || -> Result<(), String> {
+        for _ in 0..ROUNDS {
+            let s = c.client_socket(SOCK_NONBLOCK)?;
+            let end = Instant::now() + Duration::from_secs(30);
+            while let Err(e) = s.connect(addr) {
+                if !matches!(e.raw_os_error(), Some(EINPROGRESS | EALREADY)) {
+                    return Err(format!("connect() failed: {e}"));
+                }
+                if Instant::now() > end {
+                    return Err("still connecting after 30 s".to_string());
+                }
+            }
+            works("send()", s.send(b"at once", 0))?;
+            works("fcntl", s.set_nonblocking(false))?;
+            // Until the server has read and closed.
+            works("recv()", s.recv(&mut [0], 0))?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
+        let served = server();
+        for client in clients {
+            let ended = client.join().map_err(|_| "a client died".to_string())?;
+            served.clone().and(ended)?;
+        }
+        Ok(())
+    })
 }
 
 fn refused(c: &Ctx) -> Outcome {
