@@ -5,6 +5,7 @@
 # programs under smc_run are on TCP.
 #
 # vm: --topology pair --timeout 120
+# waits
 
 . "$(dirname "$0")/../lib.sh"
 need_module

@@ -7,6 +7,7 @@
 # the processors are idle.
 #
 # vm: --topology pair --timeout 900
+# waits
 
 . "$(dirname "$0")/../lib.sh"
 need_module

@@ -5,6 +5,7 @@
 # calls return, removal does not hang, and a device that comes back is used.
 #
 # vm: --topology pair --timeout 600
+# waits
 
 . "$(dirname "$0")/../lib.sh"
 need_module

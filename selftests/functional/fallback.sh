@@ -5,6 +5,7 @@
 # every byte in order, and in the right reason on the side that knows it.
 #
 # vm: --topology pair --timeout 900
+# waits
 
 . "$(dirname "$0")/../lib.sh"
 need_module

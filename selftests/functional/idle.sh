@@ -5,6 +5,7 @@
 # more memory than their buffers; closed ones give it back.
 #
 # vm: --topology pair --timeout 300
+# waits
 
 . "$(dirname "$0")/../lib.sh"
 need_module
