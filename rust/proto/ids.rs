@@ -126,6 +126,22 @@ impl Gid {
         }
     }
 
+    /// Length of [`Gid::text`].
+    pub const TEXT_LEN: usize = 39;
+
+    /// The GID as user space shows it: eight groups of four hexadecimal digits, with colons between.
+    pub fn text(&self) -> [u8; Gid::TEXT_LEN] {
+        const DIGITS: [u8; 16] = *b"0123456789abcdef";
+        let mut text = [b':'; Gid::TEXT_LEN];
+        for (group, pair) in text.chunks_mut(5).zip(self.0.chunks(2)) {
+            let digits = pair.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]);
+            for (place, digit) in group.iter_mut().zip(digits) {
+                *place = DIGITS.get(usize::from(digit)).copied().unwrap_or(b'0');
+            }
+        }
+        text
+    }
+
     /// Whether no GID is given.
     pub const fn is_zero(&self) -> bool {
         matches!(self.0, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])

@@ -29,15 +29,18 @@
 
 pub mod conn;
 pub mod cursor;
+pub mod diag;
 pub mod eid;
 pub mod handshake;
 pub mod ids;
 pub mod lgr;
 pub mod list;
 pub mod llc_flow;
+pub mod pnet;
 pub mod reason;
 pub mod rx_ring;
 pub mod send_slots;
+pub mod size_class;
 pub mod state;
 pub mod tx_ring;
 pub mod urgent;

@@ -16,6 +16,7 @@ pub use receive::Consumed;
 pub use send::SendError;
 
 use crate::cursor::Cursor;
+use crate::diag::Flags;
 use crate::ids::AlertToken;
 use crate::rx_ring::RxRing;
 use crate::state::ConnState;
@@ -169,6 +170,24 @@ impl Conn {
                 .with(self.on_consumer(message)?);
         }
         Ok(events.with(self.on_peer_flags(message.conn_flags)))
+    }
+
+    /// The flags that both sides told each other last, for monitoring.
+    pub fn flags(&self) -> Flags {
+        let (pending, present) = self.tx_urgent.flags();
+        let sent = ProdFlags::NONE
+            .with_if(self.announced_blocked, ProdFlags::WRITER_BLOCKED)
+            .with_if(pending, ProdFlags::URGENT_PENDING)
+            .with_if(present, ProdFlags::URGENT_PRESENT);
+        let received = ProdFlags::NONE
+            .with_if(self.wants.blocked, ProdFlags::WRITER_BLOCKED)
+            .with_if(self.wants.update, ProdFlags::CONS_UPDATE_REQUESTED);
+        Flags {
+            rx_prod: received.bits(),
+            rx_conn: self.close.received().bits(),
+            tx_prod: sent.bits(),
+            tx_conn: self.close.sent().bits(),
+        }
     }
 
     /// Builds the next CDC message; everything it says counts as announced.

@@ -136,6 +136,8 @@ pub struct Accepted {
     pub mtu: PathMtu,
     /// Name of the server's host, where it says one.
     pub peer_host: Option<HostName>,
+    /// Number of the server's operating system, 0 where it does not say one.
+    pub peer_os: u8,
     /// The server reaches this host without a gateway. False in version 1, where it has no meaning.
     pub peer_direct: bool,
     /// This host reaches the server without a gateway; to be cleared where it does not.
@@ -180,6 +182,7 @@ impl AwaitAccept {
             max_links: limits.max_links,
             mtu,
             peer_host: ext.map(|ext| ext.host),
+            peer_os: ext.map_or(0, |ext| ext.os_type),
             peer_direct: ext.is_some_and(|ext| ext.v2_direct),
             direct: true,
             features: limits.features,

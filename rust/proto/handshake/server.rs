@@ -155,6 +155,8 @@ pub struct Confirmed {
     pub mtu: PathMtu,
     /// Name of the client's host, where it says one.
     pub peer_host: Option<HostName>,
+    /// Number of the client's operating system, 0 where it does not say one.
+    pub peer_os: u8,
     /// The client reaches this host without a gateway. False in version 1.
     pub peer_direct: bool,
     /// GIDs of the client that can carry links.
@@ -218,6 +220,7 @@ impl AwaitConfirm {
             peer,
             mtu,
             peer_host: ext.map(|ext| ext.host),
+            peer_os: ext.map_or(0, |ext| ext.os_type),
             peer_direct: ext.is_some_and(|ext| ext.v2_direct),
             peer_gids: v2.map_or(GidList::EMPTY, |v2| v2.gids),
         })
