@@ -6,6 +6,7 @@
 #ifndef SMC_RS_H
 #define SMC_RS_H
 
+#include <linux/inet_diag.h>
 #include <linux/poll.h>
 #include <linux/rwsem.h>
 #include <linux/seq_file.h>
@@ -21,6 +22,7 @@ void *smc_rs_helper_net_generic(const struct net *net, unsigned int id);
 u64 smc_rs_helper_net_cookie(const struct net *net);
 struct proc_dir_entry *smc_rs_helper_proc_net(struct net *net);
 struct net *smc_rs_helper_seq_file_single_net(struct seq_file *seq);
+bool smc_rs_helper_interface_is_below(struct net *net, const char *name, int ifindex);
 void smc_rs_helper_host_name(char *name, size_t len);
 unsigned int smc_rs_helper_num_online_cpus(void);
 u64 smc_rs_helper_now_ms(void);
@@ -114,11 +116,28 @@ void smc_rs_helper_nlmsg_free(struct sk_buff *skb);
 void smc_rs_helper_genlmsg_end(struct sk_buff *skb, void *hdr);
 void smc_rs_helper_genlmsg_cancel(struct sk_buff *skb, void *hdr);
 int smc_rs_helper_genlmsg_reply(struct sk_buff *skb, struct genl_info *info);
+int smc_rs_helper_genl_list_end(struct sk_buff *skb, const struct genl_info *info);
 struct nlattr *smc_rs_helper_nla_nest_start(struct sk_buff *skb, int type);
 void smc_rs_helper_nla_nest_end(struct sk_buff *skb, struct nlattr *start);
 void smc_rs_helper_nla_nest_cancel(struct sk_buff *skb, struct nlattr *start);
 int smc_rs_helper_nla_put_u64(struct sk_buff *skb, int type, u64 value, int pad);
 void smc_rs_helper_genl_family_flags(struct genl_family *family);
+
+/* rust/helpers/diag.c */
+int smc_rs_helper_diag_start(struct sk_buff *skb, const struct nlmsghdr *nlh,
+			     int (*dump)(struct sk_buff *skb, struct netlink_callback *cb));
+struct net *smc_rs_helper_diag_net(const struct netlink_callback *cb);
+const void *smc_rs_helper_diag_request(const struct nlmsghdr *nlh, size_t *len);
+u32 smc_rs_helper_diag_uid(const struct netlink_callback *cb, const struct sock *sk);
+void *smc_rs_helper_diag_begin(struct sk_buff *skb, const struct netlink_callback *cb,
+			       const void *head, size_t len);
+void smc_rs_helper_diag_end(struct sk_buff *skb, void *nlh);
+void smc_rs_helper_diag_cancel(struct sk_buff *skb, void *nlh);
+void smc_rs_helper_diag_cookie(struct sock *sk, u32 cookie[2]);
+void smc_rs_helper_diag_addresses(const struct sock *sk, struct inet_diag_sockid *id);
+
+/* rust/helpers/sysctl.c */
+u32 smc_rs_helper_jiffies_to_ms(unsigned long jiffies);
 
 /* rust/helpers/abi.c */
 size_t smc_rs_helper_abi_len(void);

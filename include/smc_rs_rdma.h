@@ -24,6 +24,13 @@ struct smc_rs_gid {
 	u64 net_cookie;
 };
 
+/* What a PCI device says about itself. */
+struct smc_rs_pci {
+	u16 vendor;
+	u16 device;
+	char slot[16];
+};
+
 /* Where a RoCE queue pair sends to. */
 struct smc_rs_roce_path {
 	u8 dgid[16];
@@ -61,6 +68,7 @@ void smc_rs_helper_rdma_get_device(struct ib_device *dev);
 void smc_rs_helper_rdma_put_device(struct ib_device *dev);
 int smc_rs_helper_rdma_node(struct ib_device *dev);
 bool smc_rs_helper_rdma_is_software(struct ib_device *dev);
+bool smc_rs_helper_rdma_pci(struct ib_device *dev, struct smc_rs_pci *out);
 void smc_rs_helper_rdma_event_handler(struct ib_event_handler *h,
 				      struct ib_device *dev,
 				      void (*fn)(struct ib_event_handler *,

@@ -45,6 +45,13 @@ int smc_rs_helper_genlmsg_reply(struct sk_buff *skb, struct genl_info *info)
 	return genlmsg_reply(skb, info);
 }
 
+int smc_rs_helper_genl_list_end(struct sk_buff *skb, const struct genl_info *info)
+{
+	if (!nlmsg_put(skb, info->snd_portid, info->snd_seq, NLMSG_DONE, 0, NLM_F_MULTI))
+		return -EMSGSIZE;
+	return 0;
+}
+
 struct nlattr *smc_rs_helper_nla_nest_start(struct sk_buff *skb, int type)
 {
 	return nla_nest_start(skb, type);
@@ -68,4 +75,6 @@ int smc_rs_helper_nla_put_u64(struct sk_buff *skb, int type, u64 value, int pad)
 void smc_rs_helper_genl_family_flags(struct genl_family *family)
 {
 	family->netnsok = true;
+	/* Nothing here relies on the one lock of all families. */
+	family->parallel_ops = true;
 }

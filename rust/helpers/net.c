@@ -2,6 +2,7 @@
 /* Shims for network namespaces and for a few calls outside networking. */
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
+#include <linux/netdevice.h>
 #include <linux/random.h>
 #include <linux/seq_file_net.h>
 #include <linux/utsname.h>
@@ -37,6 +38,20 @@ struct proc_dir_entry *smc_rs_helper_proc_net(struct net *net)
 struct net *smc_rs_helper_seq_file_single_net(struct seq_file *seq)
 {
 	return seq_file_single_net(seq);
+}
+
+bool smc_rs_helper_interface_is_below(struct net *net, const char *name, int ifindex)
+{
+	struct net_device *lower, *upper;
+	bool below = false;
+
+	rcu_read_lock();
+	lower = dev_get_by_name_rcu(net, name);
+	upper = dev_get_by_index_rcu(net, ifindex);
+	if (lower && upper)
+		below = lower == upper || netdev_has_upper_dev_all_rcu(lower, upper);
+	rcu_read_unlock();
+	return below;
 }
 
 void smc_rs_helper_host_name(char *name, size_t len)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Shims for the inline functions and macros of the RDMA verbs headers. */
 #include <linux/if_vlan.h>
+#include <linux/pci.h>
 #include <linux/scatterlist.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
@@ -16,6 +17,20 @@ void smc_rs_helper_rdma_get_device(struct ib_device *dev)
 void smc_rs_helper_rdma_put_device(struct ib_device *dev)
 {
 	put_device(&dev->dev);
+}
+
+bool smc_rs_helper_rdma_pci(struct ib_device *dev, struct smc_rs_pci *out)
+{
+	struct pci_dev *pci;
+
+	/* Software devices have no parent, or one that is not on the bus. */
+	if (!dev->dev.parent || !dev_is_pci(dev->dev.parent))
+		return false;
+	pci = to_pci_dev(dev->dev.parent);
+	out->vendor = pci->vendor;
+	out->device = pci->device;
+	strscpy_pad(out->slot, pci_name(pci), sizeof(out->slot));
+	return true;
 }
 
 int smc_rs_helper_rdma_node(struct ib_device *dev)

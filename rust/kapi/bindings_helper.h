@@ -15,10 +15,12 @@
 #include <linux/netfilter_ipv6.h>
 #include <linux/poll.h>
 #include <linux/proc_fs.h>
+#include <linux/sock_diag.h>
 #include <linux/splice.h>
 #include <linux/skbuff.h>
 #include <linux/socket.h>
 #include <linux/sockios.h>
+#include <linux/sysctl.h>
 #include <linux/tcp.h>
 #include <linux/timer.h>
 #include <linux/wait.h>

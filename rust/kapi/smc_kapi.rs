@@ -6,6 +6,7 @@
 
 pub mod abi;
 pub mod defer;
+pub mod diag;
 pub mod genl;
 pub mod global;
 pub mod mem;
@@ -18,6 +19,7 @@ pub mod ratelimit;
 pub mod rdma;
 pub mod sync;
 mod sys;
+pub mod sysctl;
 pub mod work;
 
 /// What log lines of this crate begin with.

@@ -29,6 +29,8 @@ pub enum Kind {
     Binary(u16),
     /// Attributes within.
     Nested,
+    /// The attribute is refused.
+    Reject,
 }
 
 /// An attribute that an operation accepts.
@@ -53,6 +55,7 @@ impl Policy {
             Kind::NulString(max) => (sys::NLA_NUL_STRING, max),
             Kind::Exact(len) | Kind::Binary(len) => (sys::NLA_BINARY, len),
             Kind::Nested => (sys::NLA_NESTED, 0),
+            Kind::Reject => (sys::NLA_REJECT, 0),
         };
         let mut policy: sys::nla_policy = pin_init::zeroed();
         policy.type_ = kind as u8;

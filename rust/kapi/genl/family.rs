@@ -33,9 +33,12 @@ pub trait Family: 'static {
     const NAME: &'static CStr;
     /// Version.
     const VERSION: u8;
-    /// The first command that checks its attributes as new families do; commands below accept
-    /// what older kernels accepted.
+    /// The first command that refuses requests with reserved header bits set; commands below ignore
+    /// the bits, as older kernels did.
     const STRICT_FROM: u8 = 0;
+    /// Whether attributes are checked as old families do: those that are unknown or too long are
+    /// ignored, and dumps get no attributes.
+    const LENIENT: bool = false;
     /// The commands.
     const OPERATIONS: &'static [Operation];
 }
@@ -46,7 +49,8 @@ pub struct Operation {
     pub cmd: u8,
     /// Whether the caller must have `CAP_NET_ADMIN` in the initial user namespace.
     pub admin: bool,
-    /// The attributes it takes. Others are refused or ignored, see [`Family::STRICT_FROM`].
+    /// The attributes it takes. Others are refused or ignored, see [`Family::LENIENT`]. With an
+    /// empty list nothing is checked.
     pub policy: &'static [Policy],
     /// Does the command. May sleep.
     pub doit: Option<fn(&Info<'_>) -> Result>,
@@ -104,6 +108,61 @@ impl<'a> Info<'a> {
         }
         // SAFETY: The message is complete and passes on; `info` is valid.
         to_result(unsafe { sys::smc_rs_helper_genlmsg_reply(skb, self.info) })
+    }
+
+    /// Answers with the items that `fill` adds and the end of a list behind them.
+    ///
+    /// # Errors
+    ///
+    /// Those of `fill`, `ENOMEM`, or that the sender is gone.
+    pub fn reply_list(&self, fill: impl FnOnce(&mut ReplyList) -> Result) -> Result {
+        // SAFETY: No requirements.
+        let skb = unsafe { sys::smc_rs_helper_genlmsg_new(4 * PAGE_SIZE) };
+        if skb.is_null() {
+            return Err(ENOMEM);
+        }
+        // INVARIANT: The command is being done, the buffer is new.
+        let mut list = ReplyList {
+            skb,
+            info: self.info,
+        };
+        // SAFETY: The buffer is ours and the request valid.
+        let result = fill(&mut list)
+            .and_then(|()| to_result(unsafe { sys::smc_rs_helper_genl_list_end(skb, self.info) }));
+        if let Err(error) = result {
+            // SAFETY: The message is ours.
+            unsafe { sys::smc_rs_helper_nlmsg_free(skb) };
+            return Err(error);
+        }
+        // SAFETY: The message is complete and passes on; `info` is valid.
+        to_result(unsafe { sys::smc_rs_helper_genlmsg_reply(skb, self.info) })
+    }
+}
+
+/// A list in a single answer.
+///
+/// # Invariants
+///
+/// `skb` is being filled for the command of `info`.
+pub struct ReplyList {
+    skb: *mut sys::sk_buff,
+    info: *mut sys::genl_info,
+}
+
+impl ReplyList {
+    /// Adds one item.
+    ///
+    /// # Errors
+    ///
+    /// Those of `fill`, `EMSGSIZE` if there is no room.
+    pub fn item(&mut self, cmd: u8, fill: impl FnOnce(&mut Builder) -> Result) -> Result {
+        // SAFETY: The request is valid by the type invariant.
+        let (portid, seq, family) = unsafe {
+            let info = &*self.info;
+            (info.snd_portid, info.snd_seq, info.family)
+        };
+        // SAFETY: The buffer is ours, the family is registered.
+        unsafe { message(self.skb, portid, seq, family, sys::NLM_F_MULTI, cmd, fill) }
     }
 }
 
@@ -289,7 +348,7 @@ fn policy_table(operation: &Operation) -> Result<KVec<sys::nla_policy>> {
 fn op_table<F: Family>(policies: &KVec<KVec<sys::nla_policy>>) -> Result<KVec<sys::genl_ops>> {
     let mut table = KVec::new();
     for (operation, policy) in F::OPERATIONS.iter().zip(policies.iter()) {
-        let lenient = if operation.cmd < F::STRICT_FROM {
+        let lenient = if F::LENIENT {
             sys::genl_validate_flags_GENL_DONT_VALIDATE_STRICT
                 | sys::genl_validate_flags_GENL_DONT_VALIDATE_DUMP
         } else {

@@ -19,6 +19,10 @@ pub use family::{
     FamilyRegistration,
     Info,
     Operation,
+    ReplyList,
     DUMP_COOKIES, //
 };
-pub use reply::Builder;
+pub use reply::{
+    Builder,
+    TEXT_MAX, //
+};

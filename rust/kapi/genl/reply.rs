@@ -8,6 +8,9 @@ use kernel::{
     prelude::*, //
 };
 
+/// Longest text of an attribute, in bytes.
+pub const TEXT_MAX: usize = 127;
+
 /// A message being built.
 ///
 /// # Invariants
@@ -21,7 +24,7 @@ impl Builder {
     /// # Safety
     ///
     /// `skb` fulfils the type invariant while the result exists.
-    pub(super) unsafe fn from_raw(skb: *mut sys::sk_buff) -> Self {
+    pub(crate) unsafe fn from_raw(skb: *mut sys::sk_buff) -> Self {
         // INVARIANT: As promised by the caller.
         Self { skb }
     }
@@ -74,6 +77,33 @@ impl Builder {
         to_result(unsafe {
             sys::smc_rs_helper_nla_put_u64(self.skb, c_int::from(attr), value, c_int::from(pad))
         })
+    }
+
+    /// Adds a number with as few bytes as it needs, 4 or 8, in host byte order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::put`].
+    pub fn put_uint(&mut self, attr: u16, value: u64) -> Result {
+        match u32::try_from(value) {
+            Ok(small) => self.put_u32(attr, small),
+            Err(_) => self.put(attr, &value.to_ne_bytes()),
+        }
+    }
+
+    /// Adds a text of at most [`TEXT_MAX`] bytes and a NUL at its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::put`]; `EMSGSIZE` for a longer text.
+    pub fn put_text(&mut self, attr: u16, text: &[u8]) -> Result {
+        let mut bytes = [0; TEXT_MAX + 1];
+        bytes
+            .get_mut(..text.len())
+            .filter(|head| head.len() <= TEXT_MAX)
+            .ok_or(EMSGSIZE)?
+            .copy_from_slice(text);
+        self.put(attr, bytes.get(..=text.len()).unwrap_or(&[]))
     }
 
     /// Adds a text with a NUL at its end.

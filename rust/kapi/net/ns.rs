@@ -92,6 +92,28 @@ impl Net {
         self.into()
     }
 
+    /// Whether this is the namespace the system began with.
+    pub fn is_initial(&self) -> bool {
+        core::ptr::eq(self.as_ptr(), &raw const sys::init_net)
+    }
+
+    /// Whether the network device of this name is that of number `ifindex`, or one that it is
+    /// stacked on (bond, bridge, VLAN). False where there are no such devices. Any context.
+    pub fn interface_is_below(&self, name: &[u8], ifindex: i32) -> bool {
+        let mut text = [0u8; 16];
+        let Some(place) = text.get_mut(..name.len()) else {
+            return false;
+        };
+        place.copy_from_slice(name);
+        if name.len() == text.len() {
+            return false;
+        }
+        // SAFETY: The namespace is alive, the name ends with a NUL.
+        unsafe {
+            sys::smc_rs_helper_interface_is_below(self.as_ptr(), text.as_ptr().cast(), ifindex)
+        }
+    }
+
     /// The number of this namespace.
     pub fn id(&self) -> NetId {
         // SAFETY: By the type invariant the namespace is alive.

@@ -323,6 +323,11 @@ impl TcpSocket {
         self.set_option(SOL_TCP, TCP_SAVE_SYN, if user > 0 { user } else { 1 })
     }
 
+    /// Goes on saving SYN packets after [`TcpSocket::save_syn`], or pauses.
+    pub(crate) fn keep_saving_syn(&self, on: bool) -> Result {
+        self.set_option(SOL_TCP, TCP_SAVE_SYN, i32::from(on))
+    }
+
     /// Whether the saved SYN of this connection is only for the kernel.
     pub(crate) fn saved_syn_is_ours(&self) -> bool {
         self.saves_syn.load(Ordering::Relaxed) && self.user_save_syn.load(Ordering::Relaxed) == 0

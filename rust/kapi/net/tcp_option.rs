@@ -181,6 +181,25 @@ impl TcpSocket {
         self.offer_option()
     }
 
+    /// Pauses answering the option, or goes on with it. Does nothing where a program wants to see
+    /// SYN packets itself: what it is shown would say that they were answered. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// Those of `setsockopt`.
+    pub fn suspend_answers(&self, suspend: bool) -> Result {
+        // SAFETY: The function has no requirements.
+        if unsafe { sys::smc_rs_helper_tcp_native_option() } {
+            // SAFETY: The socket is a TCP socket.
+            unsafe { sys::smc_rs_helper_tcp_native_option_set(self.sk(), !suspend) };
+            return Ok(());
+        }
+        if self.saved_syn_is_ours() {
+            self.keep_saving_syn(!suspend)?;
+        }
+        Ok(())
+    }
+
     /// Ends offering and answering.
     pub fn withdraw_option(&self) {
         // SAFETY: The socket is a TCP socket.

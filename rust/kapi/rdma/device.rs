@@ -154,6 +154,20 @@ impl Device {
         unsafe { sys::smc_rs_helper_rdma_is_software(self.as_raw()) }
     }
 
+    /// The PCI function behind the device; `None` for software devices.
+    pub fn pci(&self) -> Option<PciIdentity> {
+        let _use = DeviceUse::new_ref(self).ok()?;
+        let mut raw = sys::smc_rs_pci::default();
+        // SAFETY: The device is registered, so its parent exists; `raw` is a place for the answer.
+        let found = unsafe { sys::smc_rs_helper_rdma_pci(self.as_raw(), &mut raw) };
+        found.then(|| PciIdentity {
+            vendor: raw.vendor,
+            device: raw.device,
+            // CAST: The same bytes.
+            slot: raw.slot.map(|c| c as u8),
+        })
+    }
+
     /// How many pages one fast-registration memory region can cover.
     pub fn max_fast_reg_pages(&self) -> u32 {
         // SAFETY: The device's memory is valid; attributes are constant once it is registered.
@@ -222,6 +236,23 @@ impl PinnedDrop for Device {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: Gives back the reference taken when the value was made.
         unsafe { sys::smc_rs_helper_rdma_put_device(self.raw.as_ptr()) };
+    }
+}
+
+/// What a PCI function says about itself.
+#[derive(Clone, Copy)]
+pub struct PciIdentity {
+    /// Number of the vendor.
+    pub vendor: u16,
+    /// Number that the vendor gave the device.
+    pub device: u16,
+    slot: [u8; 16],
+}
+
+impl PciIdentity {
+    /// Domain, bus, device and function, as `0000:01:00.0`.
+    pub fn slot(&self) -> &[u8] {
+        self.slot.split(|&byte| byte == 0).next().unwrap_or(&[])
     }
 }
 

@@ -25,7 +25,7 @@ mod wr;
 
 pub use client::{Client, ClientRegistration, ClientSlot};
 pub use cq::{Completion, CompletionHandler, Cq, Opcode, WcStatus};
-pub use device::{Device, DeviceName, DeviceUse};
+pub use device::{Device, DeviceName, DeviceUse, PciIdentity};
 pub use event::{EventHandler, PortEvent};
 pub use gid::{GidEntry, GidKind};
 pub use mr::{Access, Mr};
