@@ -15,6 +15,7 @@ use kernel::{
 };
 use smc_kapi::{
     abi,
+    diag::ListRegistration,
     global::Installed,
     net::{
         FamilyRegistration,
@@ -22,22 +23,28 @@ use smc_kapi::{
     },
     params,
     proc_files::NetFileRegistration,
-    rdma::ClientRegistration, //
+    rdma::ClientRegistration,
+    sysctl::SettingsRegistration, //
 };
 
 use smc_proto::ids::Eid;
 
 use smc::{
     device::DeviceWatcher,
+    diag::SmcSockets,
     global::{
         self,
         Global, //
     },
     lgr::Ending,
-    netlink::UeidFamily,
+    netlink::{
+        pnet::PnetFamily,
+        SmcFamily, //
+    },
     netns::NetState,
     proc::StatusFile,
-    sock::SmcSocket, //
+    sock::SmcSocket,
+    sysctl::SmcSettings, //
 };
 
 module! {
@@ -46,7 +53,12 @@ module! {
     authors: ["smc_rs developers"],
     description: "AF_SMC socket family: SMC-R over RoCE for unmodified TCP programs",
     license: "GPL",
-    alias: ["net-pf-43"],
+    alias: [
+        "net-pf-43",
+        "net-pf-16-proto-4-type-43",
+        "net-pf-16-proto-16-family-SMC_GEN_NETLINK",
+        "net-pf-16-proto-16-family-SMC_PNETID",
+    ],
     params: {
         v1_over_rocev2: u8 {
             default: 0,
@@ -62,7 +74,11 @@ struct SmcRs {
     #[pin]
     family: FamilyRegistration<SmcSocket>,
     #[pin]
-    ueids: UeidFamily,
+    netlink: SmcFamily,
+    #[pin]
+    pnet: PnetFamily,
+    #[pin]
+    diag: ListRegistration<SmcSockets>,
     #[pin]
     files: NetFileRegistration<StatusFile>,
     groups: GroupsEnd,
@@ -70,6 +86,8 @@ struct SmcRs {
     devices: ClientRegistration<DeviceWatcher>,
     #[pin]
     namespaces: PernetRegistration<NetState>,
+    #[pin]
+    settings: SettingsRegistration<SmcSettings>,
     installed: Installed<Global>,
     work: WorkDone,
     global: Arc<Global>,
@@ -82,11 +100,14 @@ impl kernel::InPlaceModule for SmcRs {
             work: WorkDone(global.clone()),
             installed: global::install(global)?,
             groups: GroupsEnd(global.clone()),
+            settings <- SettingsRegistration::<SmcSettings>::new(),
             namespaces <- PernetRegistration::new(),
             devices <- ClientRegistration::<DeviceWatcher>::new(),
             files <- NetFileRegistration::<StatusFile>::new(),
             family <- FamilyRegistration::new(module),
-            ueids <- UeidFamily::new(module),
+            netlink <- SmcFamily::new(module),
+            pnet <- PnetFamily::new(module),
+            diag <- ListRegistration::<SmcSockets>::new(module),
         }? Error)
     }
 }

@@ -45,8 +45,10 @@ impl Slot {
 }
 
 /// The slots of a link that are taken, and the connections that wait.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SendSlots {
+    /// CDC slots that are used.
+    cdc_slots: u8,
     /// One bit for each slot.
     taken: u16,
     /// One bit for each connection index of the group.
@@ -58,7 +60,20 @@ pub struct SendSlots {
 impl SendSlots {
     /// All slots are free and nobody waits.
     pub const fn new() -> Self {
+        Self::with_limit(SLOTS as u32)
+    }
+
+    /// As [`SendSlots::new`], with at most `limit` slots in use, those for LLC messages among them,
+    /// and with at least one for CDC messages.
+    pub const fn with_limit(limit: u32) -> Self {
+        let cdc_slots = match limit.saturating_sub(LLC_SLOTS as u32) {
+            0 => 1,
+            // CAST: checked here.
+            some if some < CDC_SLOTS as u32 => some as u8,
+            _ => CDC_SLOTS,
+        };
         Self {
+            cdc_slots,
             taken: 0,
             waiting: [0; WORDS],
             next: 0,
@@ -68,7 +83,7 @@ impl SendSlots {
     /// Takes a slot for a CDC message of the connection with this index. Where none is free, the
     /// connection waits from now on.
     pub fn take_cdc(&mut self, connection: u8) -> Option<Slot> {
-        let slot = self.take(0, CDC_SLOTS);
+        let slot = self.take(0, self.cdc_slots);
         if let Some(word) = self.waiting.get_mut(usize::from(connection / 64)) {
             let bit = 1 << (connection % 64);
             match slot {
@@ -103,8 +118,8 @@ impl SendSlots {
     /// To be called until it returns `None`, each time pushing the connection: one that has nothing
     /// to send any more leaves the slot to the next.
     pub fn next_waiting(&mut self) -> Option<u8> {
-        const CDC: u16 = (1 << CDC_SLOTS) - 1;
-        if self.taken & CDC == CDC {
+        let cdc = Slot(self.cdc_slots).bit().wrapping_sub(1);
+        if self.taken & cdc == cdc {
             return None;
         }
         let index = self.first_from(self.next).or_else(|| self.first_from(0))?;
@@ -134,6 +149,12 @@ impl SendSlots {
     /// Whether no message is on its way.
     pub const fn is_idle(&self) -> bool {
         self.taken == 0
+    }
+}
+
+impl Default for SendSlots {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -207,5 +228,18 @@ mod tests {
         assert!(slots.take_cdc(30).is_some());
         slots.release(Slot::from_index(1).unwrap());
         assert_eq!(slots.next_waiting(), None);
+    }
+
+    #[test]
+    fn a_limit_leaves_at_least_one_slot() {
+        for (limit, slots) in [(0, 1), (2, 1), (3, 1), (4, 2), (16, 14), (2048, 14)] {
+            let mut table = SendSlots::with_limit(limit);
+            let taken: std::vec::Vec<_> = (0..).map_while(|conn| table.take_cdc(conn)).collect();
+            assert_eq!(taken.len(), slots, "limit {limit}");
+            assert_eq!(table.next_waiting(), None);
+            table.release(taken[0]);
+            assert!(table.next_waiting().is_some());
+            assert!(table.take_llc().is_some());
+        }
     }
 }

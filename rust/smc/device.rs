@@ -2,7 +2,8 @@
 
 //! RoCE devices, and which port and GID a connection uses.
 //!
-//! A connection goes over the port whose network device carries its TCP packets. A RoCEv2 GID
+//! A connection goes over the port whose network device carries its TCP packets, or over one that
+//! the table of networks names for that device. A RoCEv2 GID
 //! serves version 2, a RoCEv1 GID version 1.
 
 use core::ops::ControlFlow;
@@ -15,7 +16,10 @@ use kernel::{
     },
 };
 use smc_kapi::{
-    net::Net,
+    net::{
+        Net,
+        NetId, //
+    },
     rdma::{
         Client,
         ClientSlot,
@@ -31,6 +35,7 @@ use smc_proto::ids::{
     Mac,
     PathMtu, //
 };
+use smc_proto::pnet::PnetId;
 
 use crate::smc::{
     global,
@@ -44,6 +49,10 @@ static SLOT: ClientSlot = ClientSlot::new();
 pub(crate) struct PortChoice {
     pub(crate) device: Arc<Device>,
     pub(crate) port: u8,
+    /// The network device of the GID, in its own namespace.
+    pub(crate) ifindex: i32,
+    /// The network that the port was chosen for, or is on.
+    pub(crate) network: Option<PnetId>,
     pub(crate) gid_index: u32,
     pub(crate) gid: Gid,
     pub(crate) mac: Mac,
@@ -137,11 +146,18 @@ impl DeviceTable {
         egress: Egress,
         kinds: &[GidKind],
     ) -> Option<PortChoice> {
+        let pnet = &global::get()?.pnet;
+        let wanted = pnet.of_interface(net, egress.ifindex);
         let devices = self.devices.lock();
         let mut best: Option<PortChoice> = None;
         for Entry { device, gids } in devices.iter() {
             for PortGid { port, mtu, entry } in gids.iter() {
-                if !usable(entry, net, egress.ifindex, kinds) {
+                let network = || pnet.of_port(device.name().as_str(), *port);
+                let reaches = match wanted {
+                    Some(_) => network() == wanted,
+                    None => entry.ifindex == egress.ifindex && entry.net == net.id(),
+                };
+                if !reaches || !usable(entry, kinds) {
                     continue;
                 }
                 let gid = Gid(entry.gid);
@@ -155,6 +171,8 @@ impl DeviceTable {
                 best = Some(PortChoice {
                     device: device.clone(),
                     port: *port,
+                    ifindex: entry.ifindex,
+                    network: network(),
                     gid_index: entry.index,
                     gid,
                     mac: Mac(entry.mac),
@@ -166,6 +184,22 @@ impl DeviceTable {
             }
         }
         best
+    }
+
+    /// The device with the next number above `id`, for listing.
+    pub(crate) fn after(&self, id: u64) -> Option<Arc<Device>> {
+        let devices = self.devices.lock();
+        let later = devices.iter().filter(|entry| entry.device.id() > id);
+        let next = later.min_by_key(|entry| entry.device.id())?;
+        Some(next.device.clone())
+    }
+
+    /// The network device of a port, if it is in the namespace `net`.
+    pub(crate) fn interface_of(&self, device: u64, port: u8, net: NetId) -> Option<i32> {
+        let devices = self.devices.lock();
+        let entry = devices.iter().find(|entry| entry.device.id() == device)?;
+        let of_port = |gid: &&PortGid| gid.port == port && gid.entry.net == net;
+        entry.gids.iter().find(of_port).map(|gid| gid.entry.ifindex)
     }
 
     fn add(&self, device: Arc<Device>) -> Result {
@@ -195,12 +229,12 @@ impl DeviceTable {
     }
 }
 
-/// Whether a GID can carry a connection that leaves through `ifindex` of `net`.
+/// Whether a GID can carry a connection.
 ///
 /// Only IPv4 GIDs serve version 2: peers on Linux accept no others.
-fn usable(entry: &GidEntry, net: &Net, ifindex: i32, kinds: &[GidKind]) -> bool {
+fn usable(entry: &GidEntry, kinds: &[GidKind]) -> bool {
     let family_fits = entry.kind != GidKind::RoceV2 || Gid(entry.gid).ipv4().is_some();
-    kinds.contains(&entry.kind) && family_fits && entry.ifindex == ifindex && entry.net == net.id()
+    kinds.contains(&entry.kind) && family_fits
 }
 
 /// Receives devices from the RDMA core.

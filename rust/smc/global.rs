@@ -27,7 +27,8 @@ use smc_proto::ids::{
 use crate::smc::{
     device::DeviceTable,
     eids::EidTable,
-    lgr::table::GroupTable, //
+    lgr::table::GroupTable,
+    pnet::PnetTable, //
 };
 
 static GLOBAL: Slot<Global> = Slot::new();
@@ -56,6 +57,9 @@ pub(crate) struct Global {
     /// User-defined enterprise IDs.
     #[pin]
     pub(crate) ueids: EidTable,
+    /// Which devices are on one network.
+    #[pin]
+    pub(crate) pnet: PnetTable,
     /// Number of this instance, part of the peer ID: differs between restarts.
     instance: [u8; 2],
     /// Name of this host as peers are told it.
@@ -88,6 +92,7 @@ impl Global {
                 devices <- DeviceTable::new(),
                 groups <- GroupTable::new(),
                 ueids <- EidTable::new(),
+                pnet <- PnetTable::new(),
                 instance: [a, b],
                 host: HostName::new(trimmed(&module::host_name::<EID_LEN>())),
                 v1_over_rocev2,

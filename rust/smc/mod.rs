@@ -8,6 +8,7 @@
 
 pub(crate) mod conn;
 pub(crate) mod device;
+pub(crate) mod diag;
 pub(crate) mod eids;
 pub(crate) mod global;
 pub(crate) mod handshake;
@@ -15,6 +16,8 @@ pub(crate) mod lgr;
 pub(crate) mod link;
 pub(crate) mod netlink;
 pub(crate) mod netns;
+pub(crate) mod pnet;
 pub(crate) mod proc;
 pub(crate) mod sock;
 pub(crate) mod stats;
+pub(crate) mod sysctl;

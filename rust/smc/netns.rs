@@ -19,13 +19,12 @@ use smc_proto::wire::tcp_opt::OPTION;
 use crate::smc::{
     global,
     lgr::Ending,
-    stats::Stats, //
+    sock::table::SocketTable,
+    stats::Stats,
+    sysctl::Settings, //
 };
 
 static SLOT: PernetSlot = PernetSlot::new();
-
-/// Bytes of a send ring or an RMB element where the program asks for nothing else.
-const DEFAULT_BUFFER: i32 = 64 * 1024;
 
 /// State of one network namespace. Lives as long as a socket or a link group refers to it.
 #[pin_data]
@@ -33,17 +32,15 @@ pub(crate) struct NetState {
     id: NetId,
     /// The TCP option of the SYN, installed while the namespace has sockets.
     option: Arc<OptionHooks>,
+    pub(crate) settings: Settings,
+    /// The sockets that programs have open.
+    #[pin]
+    pub(crate) sockets: SocketTable,
     #[pin]
     pub(crate) stats: Stats,
 }
 
 impl NetState {
-    /// Send and receive buffer sizes of a new socket, in bytes, as the socket layer counts them:
-    /// twice the payload.
-    pub(crate) fn default_socket_buffer(&self) -> i32 {
-        2 * DEFAULT_BUFFER
-    }
-
     /// Keeps the TCP option installed while the result lives. May sleep.
     pub(crate) fn use_option(&self, net: &Net) -> Result<OptionUse> {
         self.option.start_use(net)
@@ -78,6 +75,8 @@ impl PerNet for NetState {
             try_pin_init!(Self {
                 id,
                 option,
+                settings: Settings::of(net)?,
+                sockets <- SocketTable::new(),
                 stats <- Stats::new(),
             }? Error),
             GFP_KERNEL,
@@ -87,6 +86,7 @@ impl PerNet for NetState {
     /// The namespace goes away: its sockets are gone, its idle link groups follow.
     fn exit(&self) {
         if let Some(global) = global::get() {
+            global.pnet.forget_namespace(self.id);
             global
                 .groups
                 .end_matching(Ending::NamespaceGone, |group| group.net().id() == self.id);

@@ -13,6 +13,7 @@
 
 mod close;
 mod cork;
+mod count;
 pub(crate) mod recv;
 pub(crate) mod send;
 mod snapshot;
@@ -55,6 +56,7 @@ use smc_proto::{
     },
 };
 
+use count::BufferUsage;
 pub(crate) use snapshot::Names;
 
 use crate::smc::{
@@ -72,6 +74,11 @@ use crate::smc::{
         },
         Link, //
     },
+    stats::{
+        Count,
+        Dir,
+        Item, //
+    },
 };
 
 /// A connection of a link group.
@@ -85,6 +92,8 @@ pub(crate) struct Connection {
     pub(crate) names: Names,
     rmb: RmbElement,
     send: SendRing,
+    /// Counts the two buffers as used.
+    _usage: BufferUsage,
     #[pin]
     inner: SpinLockBh<Inner>,
     /// Lets go of writes that were held back.
@@ -143,9 +152,11 @@ impl Connection {
         rmb: RmbElement,
         send: SendRing,
     ) -> Result<Arc<Self>> {
+        let usage = BufferUsage::new(group.net().clone(), send.len(), rmb.len());
         Arc::pin_init(
             try_pin_init!(Self {
                 group,
+                _usage: usage,
                 token,
                 index,
                 names,
@@ -228,6 +239,8 @@ impl Connection {
     pub(crate) fn established(&self) {
         let stats = &self.group.net().stats;
         stats.smcr.inc();
+        let (role, version) = (self.group.role, self.group.terms.version);
+        stats.traffic.inc(Count::success(role, version));
         let mut inner = self.inner.lock();
         if inner.link.is_some() {
             inner.counted = true;
@@ -322,14 +335,21 @@ impl Connection {
         else {
             return events;
         };
+        let corking = self.group.net().settings.autocorking_size();
         while *in_flight < MAX_UNACKED {
             let held = *corked && !conn.is_closing() && conn.send_room() > 0;
             let plan = if held {
                 None
+            } else if conn.tx().pending() > corking {
+                conn.next_write(conn.piece_to_send())
             } else {
                 conn.next_write_behind(*in_flight)
             };
             if plan.is_none() && !conn.cdc_due() {
+                if !held && conn.tx().pending() > 0 && conn.tx().peer_room() == 0 {
+                    let full = Count::item(Dir::Tx, Item::FullPeer);
+                    stats.traffic.inc(full);
+                }
                 break;
             }
             let bytes = plan.map_or(0, |plan| plan.len);

@@ -96,6 +96,7 @@ impl Connection {
         if sock.flag(Flag::UrgInline) {
             return Err(EINVAL);
         }
+        self.count_urgent();
         let peek = how & flags::PEEK != 0;
         let byte = self.with(|conn| conn.read_urgent(peek)).ok_or(ENOTCONN)?;
         match byte {
@@ -178,6 +179,9 @@ impl Read<'_> {
         let (spans, end) = self
             .conn
             .with(|conn| {
+                if self.copied == 0 {
+                    self.conn.count_read(conn.readable(), self.len);
+                }
                 let max = core::cmp::min(left, conn.piece_to_read());
                 (conn.recv_spans(skip, max), is_end(conn))
             })

@@ -71,7 +71,7 @@ impl Connection {
         let mut guard = turn.lock();
         while done < len {
             match self.send_some(sock, msg, len - done, urgent) {
-                Ok(0) => {}
+                Ok(0) => self.count_full_ring(),
                 Ok(n) => {
                     done += n;
                     if corked {

@@ -2,8 +2,18 @@
 
 //! What a connection shows to its operator.
 
-use smc_kapi::net::InetAddr;
-use smc_proto::state::ConnState;
+use smc_kapi::{
+    diag::SOCKID_LEN,
+    net::InetAddr, //
+};
+use smc_proto::{
+    diag::{
+        ring_cursor,
+        ConnInfo, //
+    },
+    ids::LinkId,
+    state::ConnState, //
+};
 
 use super::{
     Connection,
@@ -15,6 +25,28 @@ use super::{
 pub(crate) struct Names {
     pub(crate) local: InetAddr,
     pub(crate) peer: InetAddr,
+}
+
+impl Names {
+    /// The addresses as `struct inet_diag_sockid` has them, without interface and cookie.
+    pub(crate) fn socket_id(&self) -> [u8; SOCKID_LEN] {
+        let mut id = [0; SOCKID_LEN];
+        let (ports, addresses) = id.split_at_mut(4);
+        for (to, name) in ports.chunks_mut(2).zip([&self.local, &self.peer]) {
+            to.copy_from_slice(&name.port().to_be_bytes());
+        }
+        for (to, name) in addresses.chunks_mut(16).zip([&self.local, &self.peer]) {
+            match name.to_v4().filter(|_| !name.is_v4_mapped()) {
+                Some(v4) => {
+                    for (to, from) in to.iter_mut().zip(v4) {
+                        *to = from;
+                    }
+                }
+                None => to.copy_from_slice(&name.to_v6()),
+            }
+        }
+        id
+    }
 }
 
 /// A snapshot for monitoring.
@@ -52,6 +84,45 @@ impl Connection {
             in_flight: inner.in_flight,
             sent: inner.sent,
             received: inner.received,
+        })
+    }
+
+    /// The state; `None` before the handshake is over.
+    pub(crate) fn state(&self) -> Option<ConnState> {
+        self.with(|conn| conn.state())
+    }
+
+    /// Whether a socket has the connection.
+    pub(crate) fn has_owner(&self) -> bool {
+        self.owner.lock().is_some()
+    }
+
+    /// Number of the link; `None` when it is gone.
+    pub(crate) fn link_id(&self) -> Option<LinkId> {
+        self.inner.lock().link.as_ref().map(|link| link.id)
+    }
+
+    /// Cursors and flags for `sock_diag`; `None` before the handshake is over.
+    pub(crate) fn diag_info(&self) -> Option<ConnInfo> {
+        let inner = self.inner.lock();
+        let Stage::Live { conn, .. } = &inner.stage else {
+            return None;
+        };
+        let (tx, rx) = (conn.tx(), conn.rx());
+        let (sent, len) = (inner.sent, tx.buf_len());
+        Some(ConnInfo {
+            token: self.token.0,
+            send_len: len,
+            rmbe_len: rx.size(),
+            peer_len: tx.peer_len(),
+            rx_prod: rx.peer_prod().raw(),
+            rx_cons: tx.peer_cons().raw(),
+            tx_prod: tx.prod().raw(),
+            tx_cons: rx.cons().raw(),
+            flags: conn.flags(),
+            tx_prep: ring_cursor(sent + u64::from(tx.pending()), len),
+            tx_sent: ring_cursor(sent, len),
+            tx_fin: ring_cursor(sent.saturating_sub(u64::from(tx.in_flight())), len),
         })
     }
 }

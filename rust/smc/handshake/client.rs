@@ -18,7 +18,10 @@ use smc_proto::{
         GroupChoice,
         CLC_WAIT_MS, //
     },
-    ids::Version,
+    ids::{
+        HostName,
+        Version, //
+    },
     reason::DeclineReason,
     wire::clc::{
         Kind,
@@ -38,6 +41,7 @@ use super::{
 use crate::smc::{
     conn::Connection,
     lgr::{
+        show::PeerInfo,
         LinkGroup,
         Peer,
         Terms, //
@@ -101,9 +105,6 @@ fn first_contact(
         eid: accepted.eid,
         max_conns: accepted.max_conns,
         max_links: accepted.max_links,
-        peer_host: accepted
-            .peer_host
-            .unwrap_or(smc_proto::ids::HostName::EMPTY),
         routed: accepted.version == Version::V2,
     };
     let port = ports.port(accepted.version)?;
@@ -113,6 +114,11 @@ fn first_contact(
         .new_for_client(hs.global, hs.net, peer, terms, port)
         .map_err(resource_reason)?;
     let contact = FirstContact::new(group.clone());
+    group.note_peer(PeerInfo {
+        host: accepted.peer_host.unwrap_or(HostName::EMPTY),
+        os: accepted.peer_os,
+        direct: accepted.peer_direct,
+    });
     let link = group.create_link().map_err(resource_reason)?;
     let conn = group
         .reserve(hs.receive, hs.send, hs.names()?)

@@ -54,7 +54,8 @@ use crate::smc::{
         LinkGroup, //
     },
     link::Link,
-    netns::NetState, //
+    netns::NetState,
+    stats::Side, //
 };
 
 /// What a handshake needs to know about its connection.
@@ -62,6 +63,8 @@ pub(crate) struct Handshake<'a> {
     pub(crate) global: &'a Arc<Global>,
     pub(crate) net: &'a Arc<NetState>,
     pub(crate) tcp: &'a TcpSocket,
+    /// The side this host is on.
+    pub(crate) side: Side,
     /// Size of the send ring.
     pub(crate) send: BufSize,
     /// Size of the RMB element.
@@ -205,8 +208,13 @@ impl Handshake<'_> {
                         peer_reason: DeclineReason(0),
                         late: LateClc::after_decline(awaited),
                     }),
-                    Err(Stop::Tcp(error)) => End::Broken(error),
-                    Err(_) => End::Broken(EPROTO),
+                    Err(stop) => {
+                        self.net.stats.count_handshake_error(self.side);
+                        match stop {
+                            Stop::Tcp(error) => End::Broken(error),
+                            _ => End::Broken(EPROTO),
+                        }
+                    }
                 }
             }
             Stop::Protocol(Outcome::PeerDeclined { reason, .. }, _) => End::Tcp(Fallback {
@@ -215,7 +223,7 @@ impl Handshake<'_> {
                 late: LateClc::NONE,
             }),
             Stop::Protocol(Outcome::Abort(fault), _) => {
-                self.net.stats.handshake_errors.inc();
+                self.net.stats.count_handshake_error(self.side);
                 pr_info_ratelimited!(
                     "A connection is reset because in its handshake {}.\n",
                     fault.describe()
@@ -223,7 +231,7 @@ impl Handshake<'_> {
                 End::Broken(EPROTO)
             }
             Stop::Tcp(error) => {
-                self.net.stats.handshake_errors.inc();
+                self.net.stats.count_handshake_error(self.side);
                 End::Broken(error)
             }
         }

@@ -18,7 +18,6 @@ use smc_proto::{
         PathMtu,
         Version, //
     },
-    lgr::MAX_CONNS,
     reason::DeclineReason, //
 };
 
@@ -105,8 +104,8 @@ impl Ports {
                 eids: self.eids.as_slice(),
             }),
             host: hs.global.host,
-            max_conns: MAX_CONNS,
-            max_links: hs.global.max_links(),
+            max_conns: hs.net.settings.max_conns(),
+            max_links: hs.global.max_links().min(hs.net.settings.max_links()),
             mtu: port.map_or(PathMtu::Mtu1024, |port| port.mtu),
         })
     }

@@ -41,6 +41,7 @@ use super::{
 use crate::smc::{
     conn::Connection,
     lgr::{
+        show::PeerInfo,
         table::Found,
         Ending,
         LinkGroup,
@@ -86,7 +87,6 @@ fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>,
         eid: selected.eid,
         max_conns: selected.max_conns,
         max_links: selected.max_links,
-        peer_host: HostName::EMPTY,
         routed: selected.version == Version::V2,
     };
     let port = ports.port(selected.version)?;
@@ -130,6 +130,11 @@ fn first_contact(
     reservation.told_peer = true;
     hs.send(&Message::Accept(accept))?;
     let confirmed = read_confirm(hs, next)?;
+    group.note_peer(PeerInfo {
+        host: confirmed.peer_host.unwrap_or(HostName::EMPTY),
+        os: confirmed.peer_os,
+        direct: confirmed.peer_direct,
+    });
     link.connect(&confirmed.peer, confirmed.mtu, group.terms.routed)
         .map_err(|_| DeclineReason::ERR_RDYLNK)?;
     group

@@ -316,13 +316,13 @@ impl BufferPool {
         })
     }
 
-    /// Takes a send ring of `size`, or of a smaller size if memory is short.
+    /// Takes a send ring of `size`, or of a smaller size if memory is short; says whether it is new.
     pub(crate) fn take_ring(
         &mut self,
         net: &Arc<NetState>,
         link: &Link,
         size: BufSize,
-    ) -> Result<SendRing> {
+    ) -> Result<(SendRing, bool)> {
         with_smaller_sizes(size, |size| self.take_ring_of(net, link, size))
     }
 
@@ -331,12 +331,12 @@ impl BufferPool {
         net: &Arc<NetState>,
         link: &Link,
         size: BufSize,
-    ) -> Result<SendRing> {
+    ) -> Result<(SendRing, bool)> {
         for (buffer, _) in self.rings.iter().filter(|(buffer, _)| buffer.size == size) {
             // ORDERING: pairs with the Release of the last user.
             if !buffer.in_use.load(Acquire) {
                 buffer.in_use.store(true, Relaxed);
-                return Ok(SendRing(buffer.clone()));
+                return Ok((SendRing(buffer.clone()), false));
             }
         }
         let device = link.device();
@@ -356,7 +356,7 @@ impl BufferPool {
             GFP_KERNEL,
         )?;
         self.rings.push((buffer.clone(), mapping), GFP_KERNEL)?;
-        Ok(SendRing(buffer))
+        Ok((SendRing(buffer), true))
     }
 
     /// Bytes of all send rings and of all RMBs.

@@ -39,8 +39,7 @@ use smc_proto::{
         LinkEnd,
         LinkFlow,
         LinkParams,
-        Step,
-        TEST_LINK_MS, //
+        Step, //
     },
     reason::DeclineReason,
     wire::{
@@ -128,7 +127,7 @@ impl Inbox {
 
 /// State of the LLC conversation, and outcomes that somebody waits for.
 pub(super) struct Llc {
-    flow: Option<LinkFlow>,
+    pub(super) flow: Option<LinkFlow>,
     peer_rmbs: RtokenTable<KVec<Rtoken>>,
     first_contact: Option<Result<(), DeclineReason>>,
     confirmed: Option<RkeyAnswer>,
@@ -229,7 +228,7 @@ impl LinkGroup {
             max_conns: self.terms.max_conns,
             mtu,
             psn: link.psn,
-            test_link_ms: TEST_LINK_MS,
+            test_link_ms: self.net.settings.test_link_ms(),
         })
     }
 

@@ -12,6 +12,7 @@
 pub(crate) mod buffers;
 pub(crate) mod ending;
 pub(crate) mod llc;
+pub(crate) mod show;
 pub(crate) mod table;
 
 use kernel::{
@@ -45,7 +46,6 @@ use smc_proto::{
         BufSize,
         Eid,
         Gid,
-        HostName,
         LinkUid,
         Mac,
         PeerId,
@@ -69,13 +69,15 @@ use crate::smc::{
     },
     device::PortChoice,
     link::Link,
-    netns::NetState, //
+    netns::NetState,
+    stats::Dir, //
 };
 use buffers::BufferPool;
 use llc::{
     Inbox,
     Llc, //
 };
+use show::PeerInfo;
 
 pub(crate) use ending::Ending;
 
@@ -95,7 +97,6 @@ pub(crate) struct Terms {
     pub(crate) eid: Option<Eid>,
     pub(crate) max_conns: u8,
     pub(crate) max_links: u8,
-    pub(crate) peer_host: HostName,
     /// RoCEv2 through a router: the next hop's MAC address has to be looked up.
     pub(crate) routed: bool,
 }
@@ -119,6 +120,8 @@ pub(crate) struct LinkGroup {
     pub(crate) terms: Terms,
     pub(crate) peer: Peer,
     pub(crate) port: PortChoice,
+    #[pin]
+    peer_info: SpinLockBh<PeerInfo>,
     net: Arc<NetState>,
     queue: Arc<OwnedQueue>,
     #[pin]
@@ -186,6 +189,7 @@ impl LinkGroup {
                 terms,
                 peer,
                 port,
+                peer_info <- new_spinlock_bh!(PeerInfo::UNKNOWN, "smc_lgr_peer"),
                 net,
                 queue,
                 state <- new_spinlock_bh!(State::Pending, "smc_lgr_state"),
@@ -309,7 +313,11 @@ impl LinkGroup {
                     return Err(error);
                 }
             }
-            let ring = pool.take_ring(&self.net, &link, send)?;
+            let (ring, is_new_ring) = pool.take_ring(&self.net, &link, send)?;
+            let traffic = &self.net.stats.traffic;
+            let (rx, wanted) = (taken.element.len(), receive.bytes());
+            traffic.buffer(Dir::Rx, rx, wanted, taken.is_new_rmb);
+            traffic.buffer(Dir::Tx, ring.len(), send.bytes(), is_new_ring);
             (taken.element, ring)
         };
         let (index, token) = self.take_token()?;

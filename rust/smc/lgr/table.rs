@@ -161,6 +161,25 @@ impl GroupTable {
         }
     }
 
+    /// The group with the next number above `id`, for listing.
+    pub(crate) fn after(&self, id: u32) -> Option<Arc<LinkGroup>> {
+        // Groups get rising numbers under the mutex and are never moved.
+        let groups = self.groups.lock();
+        let index = groups.partition_point(|group| group.id <= id);
+        groups.get(index).cloned()
+    }
+
+    /// How many active groups have their link on a port of a device.
+    pub(crate) fn links_on(&self, device: u64, port: u8) -> u32 {
+        let groups = self.groups.lock();
+        let on_port = groups.iter().filter(|group| {
+            let own = &group.port;
+            own.device.id() == device && own.port == port && group.state() == State::Active
+        });
+        // CAST: A device has no 4 billion queue pairs.
+        on_port.count() as u32
+    }
+
     /// The group at a position, for listing.
     pub(crate) fn entry(&self, index: usize) -> Option<Arc<LinkGroup>> {
         self.groups.lock().get(index).cloned()

@@ -106,7 +106,9 @@ impl Link {
     ) -> Result<Arc<Self>> {
         let dev = &port.device;
         let pd = Pd::new(dev)?;
-        let entries = tx::SEND_QUEUE_DEPTH + tx::REGISTRATIONS + rx::RECEIVE_DEPTH;
+        let settings = &group.net().settings;
+        let receives = settings.max_recv_wr().min(dev.max_qp_wr());
+        let entries = tx::SEND_QUEUE_DEPTH + tx::REGISTRATIONS + receives;
         let cq = Cq::new(dev, entries, 0)?;
         let qp = Qp::new(
             &pd,
@@ -114,7 +116,7 @@ impl Link {
             &cq,
             QpCaps {
                 send_wr: tx::SEND_QUEUE_DEPTH,
-                recv_wr: rx::RECEIVE_DEPTH,
+                recv_wr: receives,
                 send_sge: 1,
                 recv_sge: 1,
                 inline: 0,
@@ -124,7 +126,8 @@ impl Link {
         qp.to_init(port.port, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
         let registrar = new_registrar(&pd, &cq, &port)?;
         let tx_memory = tx::SendMemory::new(&pd, group.net())?;
-        let rx_memory = rx::ReceiveMemory::new(&pd, group.net())?;
+        let rx_memory = rx::ReceiveMemory::new(&pd, group.net(), receives)?;
+        let slots = tx::SendSlots::new(settings.max_send_wr());
         let psn = Psn::new(smc_kapi::module::random_u32());
         let link = Arc::pin_init(
             try_pin_init!(Self {
@@ -133,7 +136,7 @@ impl Link {
                 uid,
                 psn,
                 group <- new_spinlock_bh!(Some(group.clone()), "smc_link_group"),
-                tx <- new_spinlock_bh!(tx::SendSlots::new(), "smc_link_tx"),
+                tx <- new_spinlock_bh!(slots, "smc_link_tx"),
                 tx_memory,
                 rx_memory,
                 heard_at: Atomic::new(smc_kapi::module::now_ms()),

@@ -35,31 +35,32 @@ use crate::smc::netns::{
     NetState, //
 };
 
-/// Receives that are posted at any time, three times what a peer may have unacknowledged.
-pub(crate) const RECEIVE_DEPTH: u32 = 48;
 /// Bytes of one receive buffer: a version 2 DELETE RKEY with 255 keys has 1,028.
 pub(crate) const RECEIVE_BYTES: usize = 1088;
 
 /// DMA memory of the receive ring.
 pub(crate) struct ReceiveMemory {
     mapping: DmaMapping,
+    /// Receives that are posted at any time.
+    depth: u32,
     _charge: Charge,
 }
 
 impl ReceiveMemory {
-    pub(super) fn new(pd: &Pd, net: &Arc<NetState>) -> Result<Self> {
+    pub(super) fn new(pd: &Pd, net: &Arc<NetState>, depth: u32) -> Result<Self> {
         let device = pd.device();
-        let bytes = (RECEIVE_DEPTH as usize * RECEIVE_BYTES).next_power_of_two();
+        let bytes = (depth as usize * RECEIVE_BYTES).next_power_of_two();
         let pages = PageRun::alloc(bytes, GFP_KERNEL, device.node())?;
         let pages = Arc::new(pages, GFP_KERNEL)?;
         Ok(Self {
             _charge: net.charge(pages.len()),
             mapping: DmaMapping::new(device, pages, Direction::FromDevice)?,
+            depth,
         })
     }
 
     pub(super) fn post_all(&self, qp: &Qp) -> Result {
-        for index in 0..RECEIVE_DEPTH {
+        for index in 0..self.depth {
             self.post(qp, index)?;
         }
         Ok(())
@@ -79,7 +80,7 @@ impl Link {
             self.failed(completion);
             return;
         }
-        if index >= RECEIVE_DEPTH {
+        if index >= self.rx_memory.depth {
             return;
         }
         self.heard_at.store(smc_kapi::module::now_ms(), Relaxed);

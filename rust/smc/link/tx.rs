@@ -112,9 +112,10 @@ pub(crate) struct SendSlots {
 }
 
 impl SendSlots {
-    pub(super) fn new() -> Self {
+    /// Slots for `limit` messages in all, as far as there are so many.
+    pub(super) fn new(limit: u32) -> Self {
         Self {
-            table: Table::new(),
+            table: Table::with_limit(limit),
             owners: [const { None }; SLOTS as usize],
             closed: false,
         }

@@ -182,6 +182,7 @@ impl Connecting {
             global: &self.global,
             net: &self.socket.net,
             tcp: &self.tcp,
+            side: Side::Client,
             send: buffer_size(self.sock.sndbuf()),
             receive: buffer_size(self.sock.rcvbuf()),
         })

@@ -49,11 +49,14 @@ use super::{
         Outcome, //
     },
 };
-use crate::smc::handshake::{
-    server,
-    End,
-    Fallback,
-    Handshake, //
+use crate::smc::{
+    handshake::{
+        server,
+        End,
+        Fallback,
+        Handshake, //
+    },
+    stats::Side, //
 };
 
 /// The server's side of one handshake: waits for the Proposal, then runs.
@@ -190,6 +193,7 @@ impl ServerHandshake {
             global: &listener.global,
             net: &listener.net,
             tcp: &self.tcp,
+            side: Side::Server,
             send: buffer_size(listener.sock.sndbuf()),
             receive: buffer_size(listener.sock.rcvbuf()),
         })

@@ -62,6 +62,8 @@ const MAX_BACKLOG: i32 = 4096;
 /// Handshakes that may be under way however short the backlog is, so that a few clients which say
 /// nothing do not keep the others waiting.
 const MIN_HANDSHAKES: usize = 256;
+/// Handshakes under way from which on new ones are shed, where the namespace says so.
+const SHED_ABOVE: usize = 32;
 
 /// A listening socket.
 #[pin_data]
@@ -75,6 +77,8 @@ pub(crate) struct Listener {
     /// Why SMC is not offered to clients.
     refusal: Option<DeclineReason>,
     backlog: Atomic<i32>,
+    /// Clients are not answered the option at the moment.
+    sheds: Atomic<bool>,
     #[pin]
     queue: SpinLockBh<Queue>,
     #[pin]
@@ -115,6 +119,7 @@ impl Listener {
                 refusal: socket.refusal(tcp),
                 tcp <- new_spinlock_bh!(Some(tcp.clone()), "smc_listener_tcp"),
                 backlog: Atomic::new(0),
+                sheds: Atomic::new(false),
                 queue <- new_spinlock_bh!(Queue {
                     ready: KVec::new(),
                     pending: 0,
@@ -164,6 +169,7 @@ impl Listener {
         let Ok(listening) = self.tcp() else {
             return;
         };
+        self.shed_or_not(&listening);
         while self.has_room() {
             let Ok(tcp) = listening.accept_nonblock() else {
                 return;
@@ -178,6 +184,20 @@ impl Listener {
             } else {
                 self.add(tcp, Outcome::Tcp(Fallback::quiet(DeclineReason::PEERNOSMC)));
             }
+        }
+    }
+
+    /// Where the namespace limits handshakes, clients are not answered the option while many
+    /// handshakes are under way: they stay on TCP.
+    fn shed_or_not(&self, listening: &TcpSocket) {
+        if self.refusal.is_some() {
+            return;
+        }
+        let many = self.queue.lock().pending >= SHED_ABOVE;
+        let shed = many && self.net.settings.limits_handshakes();
+        if self.sheds.xchg(shed, Relaxed) != shed {
+            // Should this fail, clients are answered as before.
+            let _ = listening.suspend_answers(shed);
         }
     }
 
@@ -358,6 +378,7 @@ fn install(listener: &Listener, ready: Ready, new: NewSocket<'_, SmcSocket>) -> 
     sock.set_rcvbuf(listener.sock.rcvbuf());
     tcp.share_wait_queue(&sock)?;
     TcpWatch::install(&child, &sock, &tcp)?;
+    child.enlist(&sock)?;
     match outcome {
         Outcome::Smc(conn) => {
             conn.set_owner(sock.clone());

@@ -17,6 +17,7 @@ pub(crate) mod listen;
 pub(crate) mod ops;
 pub(crate) mod options;
 pub(crate) mod poll;
+pub(crate) mod table;
 pub(crate) mod wait;
 
 use kernel::{
@@ -60,6 +61,8 @@ use listen::Listener;
 #[pin_data]
 pub(crate) struct SmcSocket {
     pub(crate) net: Arc<NetState>,
+    /// Its number in the table of sockets, 0 while it has none.
+    number: Atomic<u64>,
     #[pin]
     phase: SpinLockBh<PhaseCell>,
     /// One reader at a time.
@@ -123,6 +126,7 @@ impl SmcSocket {
         Arc::pin_init(
             try_pin_init!(Self {
                 net,
+                number: Atomic::new(0),
                 phase <- new_spinlock_bh!(
                     PhaseCell { phase, held: Some(Held { tcp, _option: option }) },
                     "smc_socket_phase"
@@ -139,6 +143,13 @@ impl SmcSocket {
             }? Error),
             GFP_KERNEL,
         )
+    }
+
+    /// Enters the socket into the table of its namespace, until it is closed. May sleep.
+    fn enlist(self: &Arc<Self>, sock: &Sock) -> Result {
+        let number = self.net.sockets.add(self, sock)?;
+        self.number.store(number, Relaxed);
+        Ok(())
     }
 
     /// A copy of the current phase. Any context.

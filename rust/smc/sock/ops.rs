@@ -60,7 +60,11 @@ use super::{
 use crate::smc::{
     conn::Connection,
     netns::NetState,
-    stats::Side, //
+    stats::{
+        Count,
+        Dir,
+        Side, //
+    }, //
 };
 
 /// Number of the address family.
@@ -90,15 +94,20 @@ impl SocketOps for SmcSocket {
         let option = state.use_option(net)?;
         let tcp = Arc::new(TcpSocket::create(net, family)?, GFP_KERNEL)?;
         tcp.share_wait_queue(sock)?;
-        let bytes = state.default_socket_buffer();
-        sock.set_sndbuf(bytes);
-        sock.set_rcvbuf(bytes);
+        // The socket layer counts twice the payload.
+        sock.set_sndbuf(2 * state.settings.wmem() as i32);
+        sock.set_rcvbuf(2 * state.settings.rmem() as i32);
         let socket = SmcSocket::new(state, option, tcp.clone(), Phase::Init)?;
         TcpWatch::install(&socket, sock, &tcp)?;
+        if let Err(error) = socket.enlist(sock) {
+            tcp.uninstall();
+            return Err(error);
+        }
         Ok(socket)
     }
 
     fn release(this: &Arc<Self>, sock: &Sock) {
+        this.net.sockets.remove(this.number.load(Relaxed));
         let (phase, held) = this.close_phase();
         if let Some(held) = &held {
             held.tcp.uninstall();
@@ -189,8 +198,13 @@ impl SocketOps for SmcSocket {
         match after_connect(this, sock, msg)? {
             Phase::Smc(conn) => {
                 let corked = this.corked.load(Relaxed);
-                conn.send(sock, msg, len, corked, &this.writer)
-                    .inspect_err(|error| sock.signal_broken_pipe(*error, msg))
+                conn.count_write(len, msg.flags());
+                let result = conn
+                    .send(sock, msg, len, corked, &this.writer)
+                    .inspect_err(|error| sock.signal_broken_pipe(*error, msg));
+                let done = result.as_ref().map_or(0, |done| *done);
+                this.net.stats.traffic.call(Dir::Tx, len, done);
+                result
             }
             _ => this.on_tcp(sock, |tcp| tcp.sendmsg(msg, len)),
         }
@@ -213,7 +227,10 @@ impl SocketOps for SmcSocket {
         match phase {
             Phase::Smc(conn) => {
                 msg.clear_addr();
-                conn.recv(sock, msg, len, how, &this.reader)
+                let result = conn.recv(sock, msg, len, how, &this.reader);
+                let done = result.as_ref().map_or(0, |done| *done);
+                this.net.stats.traffic.call(Dir::Rx, done, done);
+                result
             }
             _ => {
                 wait_for_data(this, sock, how)?;
@@ -228,7 +245,10 @@ impl SocketOps for SmcSocket {
                 wait_for_data(this, sock, 0)?;
                 this.on_tcp(sock, |tcp| tcp.splice_read(dest))
             }
-            _ => dest.copy_from_recvmsg(),
+            _ => {
+                this.net.stats.traffic.inc(Count::SPLICE);
+                dest.copy_from_recvmsg()
+            }
         }
     }
 

@@ -25,6 +25,7 @@ use super::{
     Phase,
     SmcSocket, //
 };
+use crate::smc::stats::Count;
 
 /// Options of this family; there are none yet.
 const SOL_SMC: i32 = 286;
@@ -96,11 +97,17 @@ fn set_tcp(socket: &Arc<SmcSocket>, sock: &Sock, name: i32, value: &OptIn<'_>) -
             let corked = value.read_i32()? != 0;
             socket.corked.store(corked, Relaxed);
             if let Phase::Smc(conn) = phase {
+                if !corked {
+                    socket.net.stats.traffic.inc(Count::CORK);
+                }
                 conn.set_corked(corked);
             }
         }
         TCP_NODELAY => {
             if let Phase::Smc(conn) = phase {
+                if value.read_i32()? != 0 {
+                    socket.net.stats.traffic.inc(Count::NODELAY);
+                }
                 conn.push();
             }
         }

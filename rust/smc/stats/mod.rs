@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters of one network namespace, and the table of fallback reasons.
+//! Counters of one network namespace, and the tables of fallback reasons.
 //!
 //! Counters are relaxed atomics: they order nothing and may be read at any time, from any context.
+
+mod traffic;
 
 use kernel::{
     prelude::*,
@@ -17,6 +19,13 @@ use smc_kapi::{
     sync::SpinLockBh, //
 };
 use smc_proto::reason::DeclineReason;
+
+pub(crate) use traffic::{
+    Count,
+    Dir,
+    Item,
+    Traffic, //
+};
 
 /// A count that only grows.
 pub(crate) struct Counter(Atomic<u64>);
@@ -74,15 +83,23 @@ impl Side {
     }
 }
 
+/// How often one side stayed on TCP for one reason.
 #[derive(Clone, Copy)]
-struct FallbackCount {
-    side: Side,
-    reason: DeclineReason,
-    count: u64,
+pub(crate) struct FallbackCount {
+    pub(crate) side: Side,
+    pub(crate) reason: DeclineReason,
+    pub(crate) count: u64,
 }
 
-/// Distinct (side, reason) pairs that are told apart; later ones count in the total only.
-const FALLBACK_REASONS: usize = 72;
+/// Reasons of a side that are told apart; later ones count in the total only.
+const FALLBACK_REASONS: usize = 36;
+
+/// The reasons of both sides, in the order in which they came up.
+struct Fallbacks {
+    table: KVec<FallbackCount>,
+    clients: u64,
+    servers: u64,
+}
 
 /// Counters of one network namespace.
 #[pin_data]
@@ -117,8 +134,10 @@ pub(crate) struct Stats {
     pub(crate) slot_waits: Counter,
     /// Buffer memory held: send rings, RMBs and link buffers, bytes.
     pub(crate) memory: Gauge,
+    /// Calls and buffers.
+    pub(crate) traffic: Traffic,
     #[pin]
-    fallbacks: SpinLockBh<KVec<FallbackCount>>,
+    fallbacks: SpinLockBh<Fallbacks>,
 }
 
 impl Stats {
@@ -139,8 +158,13 @@ impl Stats {
             first_contacts: Counter::new(),
             slot_waits: Counter::new(),
             memory: Gauge::new(),
+            traffic: Traffic::new()?,
             fallbacks <- new_spinlock_bh!(
-                KVec::with_capacity(FALLBACK_REASONS, GFP_KERNEL)?,
+                Fallbacks {
+                    table: KVec::with_capacity(2 * FALLBACK_REASONS, GFP_KERNEL)?,
+                    clients: 0,
+                    servers: 0,
+                },
                 "smc_fallback_reasons"
             ),
         }? Error)
@@ -149,20 +173,52 @@ impl Stats {
     /// Counts one connection that stays on TCP.
     pub(crate) fn count_fallback(&self, side: Side, reason: DeclineReason) {
         self.fallback.inc();
-        let mut table = self.fallbacks.lock();
-        if let Some(entry) = table
-            .iter_mut()
-            .find(|e| e.side == side && e.reason == reason)
-        {
-            entry.count = entry.count.saturating_add(1);
-            return;
+        let mut fallbacks = self.fallbacks.lock();
+        match side {
+            Side::Client => fallbacks.clients += 1,
+            Side::Server => fallbacks.servers += 1,
         }
-        // The capacity was taken at creation: a full table drops the new reason.
-        let _ = table.push_within_capacity(FallbackCount {
-            side,
-            reason,
-            count: 1,
+        let mut same_side = 0;
+        for entry in fallbacks.table.iter_mut().filter(|e| e.side == side) {
+            if entry.reason == reason {
+                entry.count = entry.count.saturating_add(1);
+                return;
+            }
+            same_side += 1;
+        }
+        if same_side < FALLBACK_REASONS {
+            // The capacity was taken at creation.
+            let _ = fallbacks.table.push_within_capacity(FallbackCount {
+                side,
+                reason,
+                count: 1,
+            });
+        }
+    }
+
+    /// Counts a handshake that ended with neither SMC-R nor TCP.
+    pub(crate) fn count_handshake_error(&self, side: Side) {
+        self.handshake_errors.inc();
+        self.traffic.inc(match side {
+            Side::Client => Count::CLIENT_ERRORS,
+            Side::Server => Count::SERVER_ERRORS,
         });
+    }
+
+    /// The `index`-th reason of a side.
+    pub(crate) fn fallback_of(&self, side: Side, index: usize) -> Option<FallbackCount> {
+        let fallbacks = self.fallbacks.lock();
+        let mut entries = fallbacks.table.iter().filter(|entry| entry.side == side);
+        entries.nth(index).copied()
+    }
+
+    /// All fallbacks of a side.
+    pub(crate) fn fallbacks_of(&self, side: Side) -> u64 {
+        let fallbacks = self.fallbacks.lock();
+        match side {
+            Side::Client => fallbacks.clients,
+            Side::Server => fallbacks.servers,
+        }
     }
 
     /// Writes all counters, one `key value` a line.
@@ -203,6 +259,6 @@ impl Stats {
     }
 
     fn fallback_entry(&self, index: usize) -> Option<FallbackCount> {
-        self.fallbacks.lock().get(index).copied()
+        self.fallbacks.lock().table.get(index).copied()
     }
 }

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Link groups over RoCE and their links.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use smc_kapi::{
+    genl::{
+        Builder,
+        Dump, //
+    },
+    net::Net, //
+};
+use smc_proto::{
+    ids::Version,
+    lgr::Role, //
+};
+
+use super::{
+    cmd,
+    outer, //
+};
+use crate::smc::{
+    global,
+    lgr::{
+        LinkGroup,
+        State, //
+    },
+    link::Link, //
+};
+
+mod attr {
+    pub(super) const ID: u16 = 1;
+    pub(super) const ROLE: u16 = 2;
+    pub(super) const TYPE: u16 = 3;
+    pub(super) const PNETID: u16 = 4;
+    pub(super) const VLAN_ID: u16 = 5;
+    pub(super) const CONNS_NUM: u16 = 6;
+    pub(super) const V2_COMMON: u16 = 7;
+    pub(super) const V2: u16 = 8;
+    pub(super) const NET_COOKIE: u16 = 9;
+    pub(super) const PAD: u16 = 10;
+    pub(super) const BUF_TYPE: u16 = 11;
+    pub(super) const SNDBUF_ALLOC: u16 = 12;
+    pub(super) const RMB_ALLOC: u16 = 13;
+}
+
+/// Attributes within `V2_COMMON`.
+mod common {
+    pub(super) const VER: u16 = 0;
+    pub(super) const REL: u16 = 1;
+    pub(super) const OS: u16 = 2;
+    pub(super) const NEG_EID: u16 = 3;
+    pub(super) const PEER_HOST: u16 = 4;
+}
+
+/// Attributes within `V2`.
+mod v2 {
+    pub(super) const DIRECT: u16 = 1;
+    pub(super) const MAX_CONNS: u16 = 2;
+    pub(super) const MAX_LINKS: u16 = 3;
+}
+
+/// Attributes of a link.
+mod link_attr {
+    pub(super) const ID: u16 = 1;
+    pub(super) const IB_DEV: u16 = 2;
+    pub(super) const IB_PORT: u16 = 3;
+    pub(super) const GID: u16 = 4;
+    pub(super) const PEER_GID: u16 = 5;
+    pub(super) const CONN_CNT: u16 = 6;
+    pub(super) const NET_DEV: u16 = 7;
+    pub(super) const UID: u16 = 8;
+    pub(super) const PEER_UID: u16 = 9;
+    pub(super) const STATE: u16 = 10;
+}
+
+/// Types of a link group.
+mod kind {
+    pub(super) const NONE: u8 = 0;
+    pub(super) const SINGLE: u8 = 1;
+}
+
+/// States of a link.
+mod link_state {
+    pub(super) const ACTIVATING: u32 = 2;
+    pub(super) const ACTIVE: u32 = 3;
+}
+
+/// Buffers are physically contiguous.
+const PHYS_CONT_BUFS: u8 = 0;
+
+/// Link groups.
+pub(super) fn dump_groups(dump: &mut Dump<'_>) -> Result {
+    each_group(dump, |dump, group| put_group(dump, group))
+}
+
+/// Link groups, each with its links behind it.
+pub(super) fn dump_links(dump: &mut Dump<'_>) -> Result {
+    each_group(dump, |dump, group| {
+        // A part of the list may end between a group and its link.
+        if dump.cookie(1) == 0 {
+            put_group(dump, group)?;
+            dump.set_cookie(1, 1);
+        }
+        if let Some(link) = group.link() {
+            put_link(dump, group, &link)?;
+        }
+        dump.set_cookie(1, 0);
+        Ok(())
+    })
+}
+
+/// Calls `send` for each group that the caller may see, in the order of their numbers.
+fn each_group(
+    dump: &mut Dump<'_>,
+    mut send: impl FnMut(&mut Dump<'_>, &Arc<LinkGroup>) -> Result,
+) -> Result {
+    let global = global::get().ok_or(ENODEV)?;
+    while let Some(group) = global.groups.after(dump.cookie(0) as u32) {
+        if is_visible(dump.net(), &group) {
+            send(dump, &group)?;
+        }
+        dump.set_cookie(0, u64::from(group.id));
+    }
+    Ok(())
+}
+
+fn is_visible(net: &Net, group: &LinkGroup) -> bool {
+    let alive = matches!(group.state(), State::Pending | State::Active);
+    alive && (net.is_initial() || group.net().id() == net.id())
+}
+
+fn put_group(dump: &mut Dump<'_>, group: &Arc<LinkGroup>) -> Result {
+    dump.item(cmd::GET_LGR_SMCR, |message| {
+        message.nest(outer::LGR_SMCR, |out| {
+            out.put_u32(attr::ID, group.id)?;
+            out.put_u32(attr::CONNS_NUM, u32::from(group.conns_num()))?;
+            out.put_u8(attr::ROLE, u8::from(group.role == Role::Server))?;
+            let kind = match group.state() {
+                State::Active => kind::SINGLE,
+                _ => kind::NONE,
+            };
+            out.put_u8(attr::TYPE, kind)?;
+            out.put_u8(attr::BUF_TYPE, PHYS_CONT_BUFS)?;
+            out.put_u8(attr::VLAN_ID, 0)?;
+            let cookie = group.net().id().cookie();
+            out.put_u64(attr::NET_COOKIE, cookie, attr::PAD)?;
+            let network = group.port.network.as_ref();
+            out.put_text(
+                attr::PNETID,
+                network.map_or(&[][..], |network| network.text()),
+            )?;
+            let (rings, rmbs) = group.buffer_bytes();
+            out.put_uint(attr::SNDBUF_ALLOC, rings as u64)?;
+            out.put_uint(attr::RMB_ALLOC, rmbs as u64)?;
+            if group.terms.version > Version::V1 {
+                put_version_2(out, group)?;
+            }
+            Ok(())
+        })
+    })
+}
+
+fn put_version_2(out: &mut Builder, group: &LinkGroup) -> Result {
+    let terms = &group.terms;
+    let peer = group.peer_info();
+    out.nest(attr::V2_COMMON, |out| {
+        out.put_u8(common::VER, terms.version.number())?;
+        out.put_u8(common::REL, terms.release.number())?;
+        out.put_u8(common::OS, peer.os)?;
+        out.put_text(common::PEER_HOST, &peer.host.0)?;
+        let eid = terms.eid.map_or([b' '; 32], |eid| eid.0);
+        out.put_text(common::NEG_EID, &eid)
+    })?;
+    out.nest(attr::V2, |out| {
+        out.put_u8(v2::DIRECT, u8::from(peer.direct))?;
+        out.put_u8(v2::MAX_CONNS, terms.max_conns)?;
+        out.put_u8(v2::MAX_LINKS, terms.max_links)
+    })
+}
+
+fn put_link(dump: &mut Dump<'_>, group: &Arc<LinkGroup>, link: &Link) -> Result {
+    dump.item(cmd::GET_LINK_SMCR, |message| {
+        message.nest(outer::LINK_SMCR, |out| {
+            out.put_u8(link_attr::ID, link.id.0)?;
+            let state = match group.state() {
+                State::Active => link_state::ACTIVE,
+                _ => link_state::ACTIVATING,
+            };
+            out.put_u32(link_attr::STATE, state)?;
+            out.put_u32(link_attr::CONN_CNT, u32::from(group.conns_num()))?;
+            out.put_u8(link_attr::IB_PORT, link.port.port)?;
+            // CAST: Interface numbers are positive.
+            out.put_u32(link_attr::NET_DEV, link.port.ifindex as u32)?;
+            let name = link.device().name();
+            out.put_text(link_attr::IB_DEV, name.as_str().as_bytes())?;
+            // The bytes as they are in messages.
+            out.put(link_attr::UID, &link.uid.0.to_be_bytes())?;
+            let peer_uid = group.peer_link_uid();
+            out.put(link_attr::PEER_UID, &peer_uid.0.to_be_bytes())?;
+            out.put_text(link_attr::GID, &link.gid().text())?;
+            out.put_text(link_attr::PEER_GID, &group.peer.gid.text())
+        })
+    })
+}

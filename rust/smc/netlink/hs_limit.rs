@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Whether a namespace sheds handshakes under load.
+
+use kernel::prelude::*;
+use smc_kapi::genl::{
+    Dump,
+    Info, //
+};
+
+use super::{
+    cmd,
+    namespace,
+    once, //
+};
+
+const ENABLED: u16 = 1;
+
+pub(super) fn dump(dump: &mut Dump<'_>) -> Result {
+    let limited = namespace(dump.net())?.settings.limits_handshakes();
+    once(dump, |dump| {
+        dump.item(cmd::DUMP_HS_LIMITATION, |message| {
+            message.put_u8(ENABLED, u8::from(limited))
+        })
+    })
+}
+
+pub(super) fn enable(info: &Info<'_>) -> Result {
+    namespace(info.net())?.settings.limit_handshakes(true);
+    Ok(())
+}
+
+pub(super) fn disable(info: &Info<'_>) -> Result {
+    namespace(info.net())?.settings.limit_handshakes(false);
+    Ok(())
+}

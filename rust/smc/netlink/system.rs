@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What this host can do.
+
+use kernel::prelude::*;
+use smc_kapi::genl::Dump;
+use smc_proto::ids::{
+    Release,
+    Version, //
+};
+
+use super::{
+    cmd,
+    once,
+    outer, //
+};
+use crate::smc::global;
+
+mod attr {
+    pub(super) const VER: u16 = 1;
+    pub(super) const REL: u16 = 2;
+    pub(super) const IS_ISM_V2: u16 = 3;
+    pub(super) const LOCAL_HOST: u16 = 4;
+    pub(super) const IS_SMCR_V2: u16 = 6;
+}
+
+pub(super) fn dump(dump: &mut Dump<'_>) -> Result {
+    let global = global::get().ok_or(ENODEV)?;
+    once(dump, |dump| {
+        dump.item(cmd::GET_SYS_INFO, |message| {
+            message.nest(outer::SYS_INFO, |info| {
+                info.put_u8(attr::VER, Version::HIGHEST.number())?;
+                info.put_u8(attr::REL, Release::HIGHEST.number())?;
+                info.put_u8(attr::IS_ISM_V2, 0)?;
+                info.put_u8(attr::IS_SMCR_V2, 1)?;
+                info.put_text(attr::LOCAL_HOST, &global.host.0)
+            })
+        })
+    })
+}
