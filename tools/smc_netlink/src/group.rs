@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Link groups and links.
+
+use serde::Serialize;
+
+use crate::{Attrs, Result};
+
+/// A link group over RoCE.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// Its number.
+    pub id: u32,
+    /// This host is the server's side.
+    pub server: bool,
+    /// Number of its type: 0 none, 1 single, 2 symmetric, 3 and 4 asymmetric at the peer or here.
+    pub kind: u8,
+    /// Its network.
+    pub pnet_id: String,
+    /// Its VLAN.
+    pub vlan: u8,
+    /// Connections.
+    pub connections: u32,
+    /// Number of its network namespace.
+    pub net_cookie: Option<u64>,
+    /// Number of the type of its buffers.
+    pub buffer_type: Option<u8>,
+    /// Bytes of its send buffers.
+    pub sndbuf_bytes: u64,
+    /// Bytes of its receive buffers.
+    pub rmb_bytes: u64,
+    /// What version 2 adds.
+    pub v2: Option<GroupV2>,
+    /// Its links, where they were asked for.
+    pub links: Vec<Link>,
+}
+
+/// What version 2 adds to a link group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GroupV2 {
+    /// Version.
+    pub version: u8,
+    /// Release of the peer.
+    pub peer_release: u8,
+    /// Operating system of the peer.
+    pub peer_os: PeerOs,
+    /// Host name of the peer.
+    pub peer_host: String,
+    /// Enterprise ID in common.
+    pub eid: String,
+    /// The peer is reached without a gateway.
+    pub direct: bool,
+    /// Connections that were agreed on.
+    pub max_connections: Option<u8>,
+    /// Links that were agreed on.
+    pub max_links: Option<u8>,
+}
+
+/// The operating system of a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PeerOs(pub u8);
+
+impl PeerOs {
+    /// Its name, if it is known.
+    pub fn name(self) -> Option<&'static str> {
+        match self.0 {
+            1 => Some("ZOS"),
+            2 => Some("LINUX"),
+            3 => Some("AIX"),
+            _ => None,
+        }
+    }
+}
+
+/// A link of a link group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Link {
+    /// Its number in the group.
+    pub id: u8,
+    /// RDMA device.
+    pub device: String,
+    /// Port of the device.
+    pub port: u8,
+    /// Address here.
+    pub gid: String,
+    /// Address at the peer.
+    pub peer_gid: String,
+    /// Connections.
+    pub connections: u32,
+    /// Number of the network device.
+    pub ifindex: u32,
+    /// Number under which this host shows it.
+    pub uid: u32,
+    /// Number under which the peer shows it.
+    pub peer_uid: u32,
+    /// Number of its state: 0 unused, 1 inactive, 2 activating, 3 active.
+    pub state: u32,
+}
+
+impl Group {
+    /// The name of the type.
+    pub fn kind_name(&self) -> &'static str {
+        match self.kind {
+            0 => "NONE",
+            1 => "SINGLE",
+            2 => "SYM",
+            3 => "ASYMP",
+            4 => "ASYML",
+            _ => "?",
+        }
+    }
+
+    /// The name of the role.
+    pub fn role_name(&self) -> &'static str {
+        if self.server {
+            "SERV"
+        } else {
+            "CLNT"
+        }
+    }
+
+    pub(crate) fn parse(lgr: &Attrs) -> Result<Self> {
+        let v2 = if lgr.has(7) {
+            Some(GroupV2::parse(&lgr.nested(7)?, &lgr.nested(8)?))
+        } else {
+            None
+        };
+        Ok(Self {
+            id: lgr.u32(1).unwrap_or(0),
+            server: lgr.flag(2),
+            kind: lgr.u8(3).unwrap_or(0),
+            pnet_id: lgr.text(4).unwrap_or_default(),
+            vlan: lgr.u8(5).unwrap_or(0),
+            connections: lgr.u32(6).unwrap_or(0),
+            v2,
+            net_cookie: lgr.uint(9),
+            buffer_type: lgr.u8(11),
+            sndbuf_bytes: lgr.uint(12).unwrap_or(0),
+            rmb_bytes: lgr.uint(13).unwrap_or(0),
+            links: Vec::new(),
+        })
+    }
+}
+
+impl GroupV2 {
+    fn parse(common: &Attrs, rdma: &Attrs) -> Self {
+        Self {
+            version: common.u8(0).unwrap_or(2),
+            peer_release: common.u8(1).unwrap_or(0),
+            peer_os: PeerOs(common.u8(2).unwrap_or(0)),
+            eid: common.text(3).unwrap_or_default(),
+            peer_host: common.text(4).unwrap_or_default(),
+            direct: rdma.flag(1),
+            max_connections: rdma.u8(2),
+            max_links: rdma.u8(3),
+        }
+    }
+}
+
+impl Link {
+    /// The name of the state.
+    pub fn state_name(&self) -> &'static str {
+        match self.state {
+            0 => "LINK_UNUSED",
+            1 => "LINK_INACTIVE",
+            2 => "LINK_ACTIVATING",
+            3 => "LINK_ACTIVE",
+            _ => "?",
+        }
+    }
+
+    pub(crate) fn parse(link: &Attrs) -> Self {
+        Self {
+            id: link.u8(1).unwrap_or(0),
+            device: link.text(2).unwrap_or_default(),
+            port: link.u8(3).unwrap_or(0),
+            gid: link.text(4).unwrap_or_default(),
+            peer_gid: link.text(5).unwrap_or_default(),
+            connections: link.u32(6).unwrap_or(0),
+            ifindex: link.u32(7).unwrap_or(0),
+            // The attributes have the bytes as they are in messages.
+            uid: link.u32(8).map_or(0, u32::from_be),
+            peer_uid: link.u32(9).map_or(0, u32::from_be),
+            state: link.u32(10).unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The command line of `smcr` and `smcd`: `[OPTIONS] OBJECT [COMMAND [WORDS]]`, every word of which
+//! may be cut as long as it stays unique.
+
+use crate::output::{self, Outcome};
+use crate::{device, group, info, stats, ueid};
+use smc_netlink::Smc;
+
+/// Which of the two programs runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// SMC-R.
+    Smcr,
+    /// SMC-D.
+    Smcd,
+}
+
+impl Program {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Smcr => "smcr",
+            Self::Smcd => "smcd",
+        }
+    }
+}
+
+/// Options before the object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How much is shown: 0, 1 for `-d`, 2 for `-dd`.
+    pub detail: u8,
+    /// Counters since the module was loaded, whatever was reset.
+    pub absolute: bool,
+    /// JSON instead of text.
+    pub json: bool,
+}
+
+/// The options, and the words after them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandLine {
+    /// Show how to call the program.
+    Help,
+    /// Show its version.
+    Version,
+    /// Do something.
+    Run(Options, Vec<String>),
+}
+
+/// Whether `word` is a beginning of `full`.
+pub fn stem(word: &str, full: &str) -> bool {
+    !word.is_empty() && full.starts_with(word)
+}
+
+/// Takes the arguments apart.
+///
+/// # Errors
+///
+/// A sentence about an option that is not known.
+pub fn parse(program: Program, arguments: &[String]) -> Result<CommandLine, String> {
+    let mut options = Options::default();
+    let mut rest = arguments.iter();
+    let mut words = Vec::new();
+    for argument in rest.by_ref() {
+        match argument.as_str() {
+            "--" => break,
+            "-ad" | "-da" => {
+                options.absolute = true;
+                options.detail = 1;
+            }
+            "-j" | "--json" => options.json = true,
+            option if option.starts_with('-') => {
+                let name = option.trim_start_matches('-');
+                if stem(name, "absolute") {
+                    options.absolute = true;
+                } else if stem(name, "version") {
+                    return Ok(CommandLine::Version);
+                } else if stem(name, "details") {
+                    options.detail = 1;
+                } else if stem(name, "ddetails") {
+                    options.detail = 2;
+                } else if stem(name, "help") {
+                    return Ok(CommandLine::Help);
+                } else {
+                    let program = program.name();
+                    return Err(format!(
+                        "option {option} is unknown: see \"{program} help\"."
+                    ));
+                }
+            }
+            word => {
+                words.push(word.to_owned());
+                break;
+            }
+        }
+    }
+    words.extend(rest.cloned());
+    // The option is taken behind the object too.
+    words.retain(|word| {
+        let json = word == "--json" || word == "-j";
+        options.json |= json;
+        !json
+    });
+    if words.is_empty() {
+        return Ok(CommandLine::Help);
+    }
+    Ok(CommandLine::Run(options, words))
+}
+
+/// How the program is called.
+pub fn usage(program: Program) -> String {
+    let (objects, details) = match program {
+        Program::Smcr => ("info | linkgroup | device | stats | ueid", " | -dd[etails]"),
+        Program::Smcd => ("info | linkgroup | device | stats | ueid | seid", ""),
+    };
+    format!(
+        "Usage: {} [OPTIONS] OBJECT [COMMAND | help]\n\
+         where  OBJECT  := {{{objects}}}\n       \
+         OPTIONS := {{-v[ersion] | -d[etails]{details} | -a[bsolute] | -j|--json}}\n",
+        program.name()
+    )
+}
+
+/// Runs the program.
+///
+/// # Errors
+///
+/// A sentence for the user.
+pub fn run(program: Program, arguments: &[String]) -> Outcome {
+    let (options, words) = match parse(program, arguments)? {
+        CommandLine::Help => return output::print(&usage(program)),
+        CommandLine::Version => {
+            let version = env!("CARGO_PKG_VERSION");
+            return output::print(&format!("{} {version}\n", program.name()));
+        }
+        CommandLine::Run(options, words) => (options, words),
+    };
+    let (object, words) = words.split_first().ok_or("an object is missing.")?;
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let open = || Smc::open().map_err(|error| error.to_string());
+    if stem(object, "device") {
+        device::run(program, options, &words, open()?)
+    } else if stem(object, "linkgroup") {
+        group::run(program, options, &words, open()?)
+    } else if stem(object, "info") {
+        info::run(program, options, &words, open()?)
+    } else if stem(object, "stats") {
+        stats::run(program, options, &words, open()?)
+    } else if stem(object, "ueid") {
+        ueid::run(program, options, &words, open()?)
+    } else if stem(object, "seid") && program == Program::Smcd {
+        ueid::run_seid(options, &words, open()?)
+    } else if stem(object, "seid") {
+        Err("only SMC-D has a system identifier: see \"smcd seid help\".".to_owned())
+    } else if stem(object, "help") {
+        output::print(&usage(program))
+    } else {
+        let program = program.name();
+        Err(format!(
+            "object {object} is unknown: see \"{program} help\"."
+        ))
+    }
+}
+
+/// A sentence for words that make no command.
+pub fn misused(usage: &str) -> String {
+    format!("the command is not understood.\n{}", usage.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(words: &[&str]) -> CommandLine {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        parse(Program::Smcr, &words).expect("the line is good")
+    }
+
+    #[test]
+    fn options_come_before_the_object() {
+        let run = |options, words: &[&str]| {
+            let words = words.iter().map(|word| (*word).to_owned()).collect();
+            CommandLine::Run(options, words)
+        };
+        let plain = Options::default();
+        assert_eq!(line(&["link", "show"]), run(plain, &["link", "show"]));
+        let detail = |detail| Options { detail, ..plain };
+        assert_eq!(line(&["-d", "dev"]), run(detail(1), &["dev"]));
+        assert_eq!(line(&["--details", "dev"]), run(detail(1), &["dev"]));
+        assert_eq!(line(&["-dd", "dev"]), run(detail(2), &["dev"]));
+        let both = Options {
+            detail: 1,
+            absolute: true,
+            json: false,
+        };
+        assert_eq!(line(&["-ad", "stats"]), run(both, &["stats"]));
+        let json = Options {
+            json: true,
+            ..plain
+        };
+        assert_eq!(line(&["info", "--json"]), run(json, &["info"]));
+        assert_eq!(line(&[]), CommandLine::Help);
+        assert_eq!(line(&["-v"]), CommandLine::Version);
+    }
+
+    #[test]
+    fn unknown_options_are_named() {
+        let error = parse(Program::Smcd, &["-x".to_owned()]).expect_err("it is unknown");
+        assert!(
+            error.contains("-x") && error.contains("smcd help"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `ueid` and `seid`: enterprise IDs.
+
+use smc_netlink::{Error, Smc};
+
+use crate::object::{misused, stem, Options, Program};
+use crate::output::{self, Outcome};
+
+/// Longest identifier in bytes.
+const MAX_LENGTH: usize = 32;
+
+/// Checks an identifier as the kernel does.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong.
+pub fn check(text: &str) -> Result<&str, String> {
+    let text = text.trim_end_matches(' ');
+    let is_upper_or_digit = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+    let is_allowed = |byte: u8| is_upper_or_digit(byte) || byte == b'.' || byte == b'-';
+    if text.is_empty() || text.len() > MAX_LENGTH {
+        return Err(format!("an identifier has 1 to {MAX_LENGTH} characters."));
+    }
+    if !text.bytes().next().is_some_and(is_upper_or_digit) {
+        return Err("an identifier begins with A-Z or 0-9.".to_owned());
+    }
+    if !text.bytes().all(is_allowed) {
+        return Err("an identifier consists of A-Z, 0-9, dot and hyphen.".to_owned());
+    }
+    Ok(text)
+}
+
+/// Runs `ueid`.
+///
+/// # Errors
+///
+/// A sentence for the user.
+pub fn run(program: Program, options: Options, words: &[&str], mut smc: Smc) -> Outcome {
+    match words {
+        [] => show(options, &mut smc),
+        [word] if stem(word, "show") => show(options, &mut smc),
+        [word] if stem(word, "flush") => smc.flush_ueids().map_err(|error| error.to_string()),
+        [word, eid] if stem(word, "add") => add(&mut smc, check(eid)?),
+        [word, eid] if stem(word, "del") => remove(&mut smc, check(eid)?),
+        _ => {
+            let program = program.name();
+            Err(misused(&format!(
+                "Usage: {program} ueid [show]\n       {program} ueid add <eid>\n       \
+                 {program} ueid del <eid>\n       {program} ueid flush\n"
+            )))
+        }
+    }
+}
+
+fn show(options: Options, smc: &mut Smc) -> Outcome {
+    let eids = smc.ueids().map_err(|error| error.to_string())?;
+    if options.json {
+        return output::print_json(&eids);
+    }
+    // Scripts expect the padding.
+    let lines: Vec<String> = eids.iter().map(|eid| format!("{eid:<32}\n")).collect();
+    output::print(&lines.concat())
+}
+
+fn add(smc: &mut Smc, eid: &str) -> Outcome {
+    smc.add_ueid(eid).map_err(|error| match error {
+        Error::Kernel(libc::EEXIST) => format!("the identifier {eid} is set already."),
+        Error::Kernel(libc::ERANGE) => {
+            "four identifiers are set already: remove one with \"ueid del\" first.".to_owned()
+        }
+        Error::Kernel(libc::EINVAL) => format!("the kernel refuses the identifier {eid}."),
+        other => other.to_string(),
+    })
+}
+
+fn remove(smc: &mut Smc, eid: &str) -> Outcome {
+    match smc.remove_ueid(eid) {
+        Ok(false) => Ok(()),
+        Ok(true) => output::print("The system's own identifier is in use from now on.\n"),
+        Err(Error::Kernel(libc::ENOENT)) => Err(format!("the identifier {eid} is not set.")),
+        Err(other) => Err(other.to_string()),
+    }
+}
+
+/// Runs `seid`.
+///
+/// # Errors
+///
+/// A sentence for the user.
+pub fn run_seid(options: Options, words: &[&str], mut smc: Smc) -> Outcome {
+    match words {
+        [] => show_seid(options, &mut smc),
+        [word] if stem(word, "show") => show_seid(options, &mut smc),
+        [word] if stem(word, "enable") => set_seid(&mut smc, true),
+        [word] if stem(word, "disable") => set_seid(&mut smc, false),
+        _ => Err(misused("Usage: smcd seid [show | enable | disable]\n")),
+    }
+}
+
+fn show_seid(options: Options, smc: &mut Smc) -> Outcome {
+    let seid = smc.seid().map_err(|error| error.to_string())?;
+    if options.json {
+        let value = seid.map(|(eid, enabled)| serde_json::json!({"seid": eid, "enabled": enabled}));
+        return output::print_json(&value);
+    }
+    output::print(&match seid {
+        None => "n/a\n".to_owned(),
+        Some((eid, enabled)) => {
+            let state = if enabled { "enabled" } else { "disabled" };
+            format!("{eid} [{state}]\n")
+        }
+    })
+}
+
+fn set_seid(smc: &mut Smc, on: bool) -> Outcome {
+    smc.set_seid(on).map_err(|error| match error {
+        Error::Kernel(libc::EOPNOTSUPP) => {
+            "this kind of machine has no system identifier: use \"ueid add\".".to_owned()
+        }
+        Error::Kernel(libc::ENOENT) => {
+            "the last identifier cannot be switched off: add another one first.".to_owned()
+        }
+        other => other.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_checked() {
+        assert_eq!(check("LAB-1.X  "), Ok("LAB-1.X"));
+        for bad in ["", " A", ".A", "a", "A_B", "Ä", &"A".repeat(33)] {
+            let sentence = check(bad).expect_err("it is bad");
+            assert!(sentence.ends_with('.'), "{sentence}");
+        }
+    }
+}
