@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# sock_diag: the sockets of a namespace with all attributes, complete lists of
+# many sockets, and lists while sockets come and go.
+#
+# vm: --topology pair --timeout 600
+
+. "$(dirname "$0")/../lib.sh"
+need_module
+
+# sockets NAMESPACE EXPRESSION OPTION...: over the list x of what smcss prints.
+sockets() {
+	local ns=$1 expression=$2
+	shift 2
+	ip netns exec "$ns" smcss --json "$@" |
+		python3 -c "import json, sys; x = json.load(sys.stdin); print($expression)"
+}
+is() {
+	local wanted=$1 got
+	shift
+	got=$("$@")
+	[ "$got" = "$wanted" ] || {
+		echo "expected '$wanted', got '$got': $*"
+		return 1
+	}
+}
+
+check "there are no sockets" is "[]" sockets a x -a
+echo_server a smc "$A" 7000
+check "a listener is shown" is "LISTEN $A:7000" sockets a '" ".join(f"{s["state"]} {s["local"]}" for s in x)' -l
+check "and is not connected" is "[]" sockets a x
+start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --hold 60000 --timeout 120
+connected() {
+	is "ACTIVE SMCR" sockets "$1" '" ".join(f"{s["state"]} {s["mode"]}" for s in x)'
+}
+check "a connection is shown at the client" wait_for 15 connected b
+check "and at the server" wait_for 15 connected a
+check "both ends name each other" is "$(sockets a 'x[0]["local"], x[0]["peer"]')" \
+	sockets b 'x[0]["peer"], x[0]["local"]'
+check "the link" is "rxe1 1 False" sockets b '(lambda l: f"{l["device"]} {l["port"]} {l["server"]}")(x[0]["link"])'
+# What one end has sent the other has received.
+cursors() {
+	is "$(sockets a 'x[0]["connection"]["rx_prod"]')" sockets b 'x[0]["connection"]["tx_prod"]'
+}
+check "the cursors of both ends agree" wait_for 5 cursors
+check "the buffers of both ends agree" is "$(sockets a 'x[0]["connection"]["rmbe_size"]')" \
+	sockets b 'x[0]["connection"]["peer_rmbe_size"]'
+inode=$(sockets b 'x[0]["inode"]')
+check "the inode is that of an open file" sh -c "ls -l /proc/[0-9]*/fd | grep -q 'socket:\[$inode\]'"
+check "the table has the columns that scripts know" sh -c "ip netns exec b smcss -R -d |
+	grep -q '^ACTIVE  *00000 0*$inode $B:[0-9]*  *$A:7000  *0000 SMCR .* CLNT rxe1 '"
+echo_server a tcp "$A" 7002
+start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7002 --hold 60000 --timeout 120
+fallen_back() {
+	is "0x03010000" sockets b '" ".join(s["fallback"]["code"] for s in x if s["mode"] == "TCP")'
+}
+check "a socket on TCP has its reason" wait_for 15 fallen_back
+check "another namespace sees nothing" is "[]" sh -c 'unshare --net smcss --json -a'
+check "everybody may list sockets" ip netns exec a setpriv --reuid 65534 --regid 65534 \
+	--clear-groups smcss -a -d -R
+stop_all
+check "closed sockets are gone" wait_for 20 is "[]" sockets b x -a
+
+# Complete lists of many sockets, with no socket twice.
+cat >"$WORK/many.py" <<'END'
+import resource, socket, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (20000, 20000))
+sockets = [socket.socket(43, socket.SOCK_STREAM, 0) for _ in range(int(sys.argv[1]))]
+print("ready", flush=True)
+time.sleep(120)
+END
+MANY=4000
+ip netns exec a python3 "$WORK/many.py" $MANY >"$WORK/many" &
+pids+=($!)
+check "$MANY sockets are open" wait_for 60 grep -q ready "$WORK/many"
+check "all are listed, each once" is "$MANY $MANY" sockets a 'len(x), len({s["cookie"] for s in x})' -a
+refuse "the list is not empty" is "[]" sockets a x -a
+TIMEFORMAT=%U+%S
+note "seconds of processor time for the list: $( (time in_a smcss -a >/dev/null) 2>&1)"
+stop_all
+
+# Lists from four processes while sockets come and go.
+echo_server a smc "$A" 7000
+lists() {
+	local end=$((SECONDS + 15)) n=0
+	while [ $SECONDS -lt $end ]; do
+		ip netns exec "$1" smcss -a -d -R >/dev/null && ip netns exec "$1" smcss -a -D >/dev/null || return 1
+		n=$((n + 1))
+	done
+	echo "$n rounds"
+}
+readers=
+for ns in a b a b; do
+	lists $ns >>"$WORK/lists" 2>&1 &
+	readers="$readers $!"
+done
+check "connections come and go" smc_stream both --server-ns a --client-ns b --family smc --addr "$A" \
+	--port 7100 --seed "$SEED" --mode short-reply --conns 200 --parallel 8 --bytes 50K --timeout 120
+for reader in $readers; do
+	check "lists go on meanwhile" wait "$reader"
+done
+note "$(tr '\n' ' ' <"$WORK/lists")"
+stop_all
+check "the connections are gone within 20 s" wait_for 20 quiet a b
+check "no socket is left in the list" wait_for 20 is "[] []" sh -c \
+	'echo $(ip netns exec a smcss --json -a) $(ip netns exec b smcss --json -a)'
+done_testing

@@ -1,0 +1,142 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# net.smc.*: names, ranges and defaults, each namespace its own, and what each
+# setting does.
+#
+# vm: --topology pair --timeout 600
+
+. "$(dirname "$0")/../lib.sh"
+need_module
+
+get() {
+	ip netns exec "$1" cat "/proc/sys/net/smc/$2"
+}
+set_to() {
+	ip netns exec "$1" sh -c "echo $3 >/proc/sys/net/smc/$2"
+}
+has() {
+	[ "$(get "$1" "$2")" = "$3" ] || {
+		echo "$2 of namespace $1 is $(get "$1" "$2"), not $3"
+		return 1
+	}
+}
+
+# Name, default, least, most; - where there is no such limit.
+while read -r name initial least most; do
+	check "$name is $initial at first" has a "$name" "$initial"
+	if [ "$least" != - ]; then
+		check "$name can be $least" set_to a "$name" "$least"
+		check "$name is $least then" has a "$name" "$least"
+		refuse "$name cannot be $((least - 1))" set_to a "$name" $((least - 1))
+	fi
+	if [ "$most" != - ]; then
+		check "$name can be $most" set_to a "$name" "$most"
+		refuse "$name cannot be $((most + 1))" set_to a "$name" $((most + 1))
+		check "$name stays $most" has a "$name" "$most"
+	fi
+	check "$name of b is not changed by a" has b "$name" "$initial"
+	check "$name is set back" set_to a "$name" "$initial"
+done <<END
+autocorking_size 65536 0 4294967295
+smcr_buf_type 0 0 2
+smcr_testlink_time 30 - -
+wmem 65536 16384 1073741823
+rmem 65536 16384 1073741823
+smcr_max_links_per_lgr 2 1 2
+smcr_max_conns_per_lgr 255 16 255
+limit_smc_hs 0 0 1
+smcr_max_send_wr 16 2 2048
+smcr_max_recv_wr 48 2 2048
+END
+check "a new namespace has the defaults" sh -c 'unshare --net cat /proc/sys/net/smc/wmem | grep -qx 65536'
+check "root of a container may set its own" unshare --user --map-root-user --net sh -c \
+	'echo 32768 >/proc/sys/net/smc/wmem && grep -qx 32768 /proc/sys/net/smc/wmem'
+
+# Buffers.
+sizes() {
+	ip netns exec "$1" smcss --json | python3 -c "
+import json, sys
+for s in json.load(sys.stdin):
+    c = s['connection']
+    print(c['sndbuf_size'], c['rmbe_size'])"
+}
+have_sizes() {
+	[ "$(sizes "$1")" = "$2" ] || {
+		echo "sizes are $(sizes "$1"), not $2"
+		return 1
+	}
+}
+set_to b wmem 131072
+set_to b rmem 262144
+echo_server a smc "$A" 7000
+start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --hold 60000 --timeout 120
+client=$started
+check "buffers have the sizes that were set" wait_for 15 have_sizes b "131072 262144"
+check "those of the other namespace have not" have_sizes a "65536 65536"
+stop "$client"
+set_to b wmem 65536
+set_to b rmem 65536
+check "the connection is gone" wait_for 20 quiet a b
+
+# Connections of a link group.
+groups() {
+	ip netns exec b smcr --json linkgroup | python3 -c "
+import json, sys
+x = json.load(sys.stdin)
+print(len(x), max((g['v2']['max_connections'] for g in x), default=0))"
+}
+check "idle link groups end with their device" remove_rxe b rxe1
+check "the device comes back" add_rxe b rxe1
+set_to b smcr_max_conns_per_lgr 16
+two_groups() {
+	[ "$(groups)" = "2 16" ] || {
+		groups
+		return 1
+	}
+}
+sleep 2
+for ((n = 0; n < 20; n++)); do
+	start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --hold 60000 --timeout 120
+done
+check "20 connections need two link groups of 16" wait_for 40 two_groups
+set_to b smcr_max_conns_per_lgr 255
+stop_all
+check "the connections are gone" wait_for 30 quiet a b
+
+# Work requests: the smallest numbers still carry data.
+remove_rxe b rxe1
+add_rxe b rxe1
+set_to a smcr_max_send_wr 2
+set_to b smcr_max_send_wr 2
+set_to b smcr_max_recv_wr 1024
+sleep 2
+check "data flow with the fewest work requests" smcr smc_stream both --server-ns a --client-ns b \
+	--family smc --addr "$A" --port 7200 --conns 8 --bytes 500K --bidir --seed "$SEED" --timeout 120
+for ns in a b; do
+	set_to $ns smcr_max_send_wr 16
+	set_to $ns smcr_max_recv_wr 48
+done
+
+# Small writes go out at once when they are not to wait for each other.
+writes() {
+	local before
+	set_to b autocorking_size "$1"
+	before=$(counter b cdc_sent)
+	smc_stream both --server-ns a --client-ns b --family smc --addr "$A" --port $((7300 + $2)) \
+		--bytes 300K --msg-min 100 --msg-max 100 --seed "$SEED" --timeout 120 >/dev/null || return 1
+	echo $(($(counter b cdc_sent) - before))
+}
+corked=$(writes 65536 0)
+uncorked=$(writes 0 1)
+set_to b autocorking_size 65536
+note "messages for 3000 writes: $corked, without autocorking $uncorked"
+check "without autocorking there are more messages" test "$uncorked" -gt "$corked"
+
+# Handshakes under load.
+set_to a limit_smc_hs 1
+echo_server a smc "$A" 7000
+check "with few handshakes nothing is shed" smcr ping_from_b smc "$A" 7000
+set_to a limit_smc_hs 0
+check "the processors are idle afterwards" cpu_idle
+done_testing
