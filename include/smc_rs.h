@@ -123,6 +123,22 @@ void smc_rs_helper_nla_nest_cancel(struct sk_buff *skb, struct nlattr *start);
 int smc_rs_helper_nla_put_u64(struct sk_buff *skb, int type, u64 value, int pad);
 void smc_rs_helper_genl_family_flags(struct genl_family *family);
 
+bool smc_rs_helper_genl_event_wanted(const struct genl_family *family, u64 net_cookie);
+struct sk_buff *smc_rs_helper_genl_event_new(void);
+void smc_rs_helper_genl_event(const struct genl_family *family, u64 net_cookie,
+			      struct sk_buff *skb);
+
+/* rust/helpers/trace.c */
+void smc_rs_helper_trace_fallback(const struct sock *sk, const struct sock *tcp, u64 net_cookie,
+				  int reason);
+void smc_rs_helper_trace_sendmsg(const struct sock *sk, u64 net_cookie, size_t len,
+				 const char *device);
+void smc_rs_helper_trace_recvmsg(const struct sock *sk, u64 net_cookie, size_t len,
+				 const char *device);
+void smc_rs_helper_trace_link_down(u32 group, u64 net_cookie, int state, const char *device,
+				   const char *why);
+bool smc_rs_helper_trace_messages(void);
+
 /* rust/helpers/diag.c */
 int smc_rs_helper_diag_start(struct sk_buff *skb, const struct nlmsghdr *nlh,
 			     int (*dump)(struct sk_buff *skb, struct netlink_callback *cb));

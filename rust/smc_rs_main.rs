@@ -32,6 +32,7 @@ use smc_proto::ids::Eid;
 use smc::{
     device::DeviceWatcher,
     diag::SmcSockets,
+    events::EventFamily,
     global::{
         self,
         Global, //
@@ -58,6 +59,7 @@ module! {
         "net-pf-16-proto-4-type-43",
         "net-pf-16-proto-16-family-SMC_GEN_NETLINK",
         "net-pf-16-proto-16-family-SMC_PNETID",
+        "net-pf-16-proto-16-family-SMC_RS",
     ],
     params: {
         v1_over_rocev2: u8 {
@@ -77,6 +79,8 @@ struct SmcRs {
     netlink: SmcFamily,
     #[pin]
     pnet: PnetFamily,
+    #[pin]
+    events: EventFamily,
     #[pin]
     diag: ListRegistration<SmcSockets>,
     #[pin]
@@ -107,6 +111,7 @@ impl kernel::InPlaceModule for SmcRs {
             family <- FamilyRegistration::new(module),
             netlink <- SmcFamily::new(module),
             pnet <- PnetFamily::new(module),
+            events <- EventFamily::new(module),
             diag <- ListRegistration::<SmcSockets>::new(module),
         }? Error)
     }

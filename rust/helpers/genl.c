@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Shims for the inline functions of net/netlink.h and net/genetlink.h. */
 #include <net/genetlink.h>
+#include <net/net_namespace.h>
 #include <net/netlink.h>
 #include "smc_rs.h"
 
@@ -70,6 +71,49 @@ void smc_rs_helper_nla_nest_cancel(struct sk_buff *skb, struct nlattr *start)
 int smc_rs_helper_nla_put_u64(struct sk_buff *skb, int type, u64 value, int pad)
 {
 	return nla_put_u64_64bit(skb, type, value, pad);
+}
+
+/* The namespace of that number, if it is there. Under RCU. */
+static struct net *net_of_cookie(u64 cookie)
+{
+	struct net *net;
+
+	for_each_net_rcu(net) {
+		if (net->net_cookie == cookie)
+			return net;
+	}
+	return NULL;
+}
+
+bool smc_rs_helper_genl_event_wanted(const struct genl_family *family, u64 net_cookie)
+{
+	struct net *net;
+	bool wanted;
+
+	rcu_read_lock();
+	net = net_of_cookie(net_cookie);
+	wanted = net && genl_has_listeners(family, net, 0);
+	rcu_read_unlock();
+	return wanted;
+}
+
+struct sk_buff *smc_rs_helper_genl_event_new(void)
+{
+	return genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_ATOMIC);
+}
+
+void smc_rs_helper_genl_event(const struct genl_family *family, u64 net_cookie,
+			      struct sk_buff *skb)
+{
+	struct net *net;
+
+	rcu_read_lock();
+	net = net_of_cookie(net_cookie);
+	if (net)
+		genlmsg_multicast_netns(family, net, skb, 0, 0, GFP_ATOMIC);
+	else
+		nlmsg_free(skb);
+	rcu_read_unlock();
 }
 
 void smc_rs_helper_genl_family_flags(struct genl_family *family)

@@ -20,6 +20,7 @@ pub mod rdma;
 pub mod sync;
 mod sys;
 pub mod sysctl;
+pub mod trace;
 pub mod work;
 
 /// What log lines of this crate begin with.

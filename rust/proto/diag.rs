@@ -182,10 +182,10 @@ pub fn ring_cursor(total: u64, len: u32) -> RawCursor {
 }
 
 /// Fills a buffer from its beginning; what does not fit is left out.
-struct Writer<'a>(&'a mut [u8]);
+pub(crate) struct Writer<'a>(pub(crate) &'a mut [u8]);
 
 impl Writer<'_> {
-    fn put(&mut self, bytes: &[u8]) {
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
         let whole = core::mem::take(&mut self.0);
         if let Some((head, rest)) = whole.split_at_mut_checked(bytes.len()) {
             head.copy_from_slice(bytes);
@@ -200,7 +200,7 @@ impl Writer<'_> {
     }
 
     /// A text of at most `N - 1` bytes with zeros behind it.
-    fn padded<const N: usize>(&mut self, text: &[u8]) {
+    pub(crate) fn padded<const N: usize>(&mut self, text: &[u8]) {
         let mut field = [0; N];
         for (to, from) in field.iter_mut().zip(text.iter().take(N.saturating_sub(1))) {
             *to = *from;

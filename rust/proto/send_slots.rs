@@ -234,10 +234,10 @@ mod tests {
     fn a_limit_leaves_at_least_one_slot() {
         for (limit, slots) in [(0, 1), (2, 1), (3, 1), (4, 2), (16, 14), (2048, 14)] {
             let mut table = SendSlots::with_limit(limit);
-            let taken: std::vec::Vec<_> = (0..).map_while(|conn| table.take_cdc(conn)).collect();
-            assert_eq!(taken.len(), slots, "limit {limit}");
+            let taken = (0..).map_while(|conn| table.take_cdc(conn)).count();
+            assert_eq!(taken, slots, "limit {limit}");
             assert_eq!(table.next_waiting(), None);
-            table.release(taken[0]);
+            table.release(Slot(0));
             assert!(table.next_waiting().is_some());
             assert!(table.take_llc().is_some());
         }

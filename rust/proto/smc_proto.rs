@@ -33,6 +33,7 @@ pub mod diag;
 pub mod eid;
 pub mod handshake;
 pub mod ids;
+pub mod info;
 pub mod lgr;
 pub mod list;
 pub mod llc_flow;

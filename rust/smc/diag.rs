@@ -169,7 +169,7 @@ fn put_socket(list: &mut List<'_>, listed: &Listed, wanted: Wanted) -> Result {
 }
 
 /// The state in the numbering of SMC.
-fn state(phase: &Phase, tcp: &TcpSocket) -> ConnState {
+pub(crate) fn state(phase: &Phase, tcp: &TcpSocket) -> ConnState {
     match phase {
         Phase::Init | Phase::Connecting(_) => ConnState::Init,
         Phase::Listening(_) => ConnState::Listen,

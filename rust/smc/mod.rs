@@ -10,6 +10,7 @@ pub(crate) mod conn;
 pub(crate) mod device;
 pub(crate) mod diag;
 pub(crate) mod eids;
+pub(crate) mod events;
 pub(crate) mod global;
 pub(crate) mod handshake;
 pub(crate) mod lgr;

@@ -7,6 +7,7 @@ use super::{
         Attrs,
         Policy, //
     },
+    events::EventSlot,
     reply::Builder, //
 };
 use crate::{
@@ -41,6 +42,13 @@ pub trait Family: 'static {
     const LENIENT: bool = false;
     /// The commands.
     const OPERATIONS: &'static [Operation];
+    /// Groups of those who listen to events, at most 15 bytes each.
+    const GROUPS: &'static [&'static CStr] = &[];
+
+    /// Where the family is found to send events, if it has any.
+    fn events() -> Option<&'static EventSlot> {
+        None
+    }
 }
 
 /// One command of a family.
@@ -166,6 +174,21 @@ impl ReplyList {
     }
 }
 
+/// Adds the one message of an event to `skb`.
+///
+/// # Safety
+///
+/// As [`message`].
+pub(super) unsafe fn event_message(
+    skb: *mut sys::sk_buff,
+    family: *const sys::genl_family,
+    cmd: u8,
+    fill: impl FnOnce(&mut Builder) -> Result,
+) -> Result {
+    // SAFETY: As promised by the caller.
+    unsafe { message(skb, 0, 0, family, 0, cmd, fill) }
+}
+
 /// Adds one message to `skb`.
 ///
 /// # Safety
@@ -270,6 +293,7 @@ pub struct FamilyRegistration<F: Family> {
     family: Opaque<sys::genl_family>,
     ops: KVec<sys::genl_ops>,
     policies: KVec<KVec<sys::nla_policy>>,
+    groups: KVec<sys::genl_multicast_group>,
     _type: PhantomData<F>,
 }
 
@@ -293,13 +317,16 @@ impl<F: Family> FamilyRegistration<F> {
             })?,
             // SAFETY: `this` points to the value being made, whose `policies` are done.
             ops: op_table::<F>(unsafe { &(*this.as_ptr()).policies })?,
+            groups: group_table::<F>()?,
             family <- Opaque::try_ffi_init(move |family: *mut sys::genl_family| {
                 // SAFETY: As above, for `ops`.
-                let ops = unsafe { &(*this.as_ptr()).ops };
+                let (ops, groups) = unsafe { (&(*this.as_ptr()).ops, &(*this.as_ptr()).groups) };
                 let mut value = sys::genl_family {
                     version: c_uint::from(F::VERSION),
                     ops: ops.as_ptr(),
                     n_ops: ops.len() as u8,
+                    mcgrps: groups.as_ptr(),
+                    n_mcgrps: groups.len() as u8,
                     resv_start_op: F::STRICT_FROM,
                     module: module.as_ptr(),
                     ..pin_init::zeroed()
@@ -313,7 +340,12 @@ impl<F: Family> FamilyRegistration<F> {
                     sys::smc_rs_helper_genl_family_flags(family);
                 }
                 // SAFETY: `family` and what it points to stay until `drop` unregisters it.
-                to_result(unsafe { sys::genl_register_family(family) })
+                to_result(unsafe { sys::genl_register_family(family) })?;
+                if let Some(events) = F::events() {
+                    // SAFETY: `drop` clears the slot and waits before it unregisters the family.
+                    unsafe { events.set(family) };
+                }
+                Ok::<(), Error>(())
             }),
             _type: PhantomData,
         })
@@ -323,6 +355,11 @@ impl<F: Family> FamilyRegistration<F> {
 #[pinned_drop]
 impl<F: Family> PinnedDrop for FamilyRegistration<F> {
     fn drop(self: Pin<&mut Self>) {
+        if let Some(events) = F::events() {
+            events.clear();
+            // SAFETY: May sleep here.
+            unsafe { sys::synchronize_net() };
+        }
         // SAFETY: By the type invariant the family is registered. This waits for running commands.
         unsafe { sys::genl_unregister_family(self.family.get()) };
     }
@@ -369,6 +406,19 @@ fn op_table<F: Family>(policies: &KVec<KVec<sys::nla_policy>>) -> Result<KVec<sy
             ..pin_init::zeroed()
         };
         table.push(entry, GFP_KERNEL)?;
+    }
+    Ok(table)
+}
+
+/// The C table of groups.
+fn group_table<F: Family>() -> Result<KVec<sys::genl_multicast_group>> {
+    let mut table = KVec::new();
+    for name in F::GROUPS {
+        let mut group: sys::genl_multicast_group = pin_init::zeroed();
+        for (to, from) in group.name.iter_mut().zip(name.to_bytes().iter().take(15)) {
+            *to = *from;
+        }
+        table.push(group, GFP_KERNEL)?;
     }
     Ok(table)
 }

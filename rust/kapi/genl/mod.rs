@@ -5,6 +5,7 @@
 //! C header: [`include/net/genetlink.h`](srctree/include/net/genetlink.h)
 
 mod attr;
+mod events;
 mod family;
 mod reply;
 
@@ -13,6 +14,7 @@ pub use attr::{
     Kind,
     Policy, //
 };
+pub use events::EventSlot;
 pub use family::{
     Dump,
     Family,

@@ -176,7 +176,7 @@ impl Conn {
     pub fn flags(&self) -> Flags {
         let (pending, present) = self.tx_urgent.flags();
         let sent = ProdFlags::NONE
-            .with_if(self.announced_blocked, ProdFlags::WRITER_BLOCKED)
+            .with_if(self.is_blocked(), ProdFlags::WRITER_BLOCKED)
             .with_if(pending, ProdFlags::URGENT_PENDING)
             .with_if(present, ProdFlags::URGENT_PRESENT);
         let received = ProdFlags::NONE

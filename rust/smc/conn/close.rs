@@ -16,7 +16,10 @@ use super::{
     Connection,
     Stage, //
 };
-use crate::smc::link::Link;
+use crate::smc::{
+    events,
+    link::Link, //
+};
 
 /// How long the connection of a closed socket waits for a sign of its peer.
 const LINGER_MS: u64 = 60_000;
@@ -124,6 +127,7 @@ impl Connection {
         self.rmb.mark_used(received);
         if counted {
             self.group.net().stats.active.add(-1);
+            events::connection(self, false);
         }
     }
 }

@@ -60,6 +60,7 @@ use count::BufferUsage;
 pub(crate) use snapshot::Names;
 
 use crate::smc::{
+    events,
     lgr::{
         buffers::{
             RmbElement,
@@ -246,6 +247,8 @@ impl Connection {
             inner.counted = true;
             stats.active.add(1);
         }
+        drop(inner);
+        events::connection(self, true);
     }
 
     /// From now on `sock` is woken. What happened before is for the caller to look at.

@@ -12,6 +12,11 @@ use smc_proto::{
         ConnInfo, //
     },
     ids::LinkId,
+    info::{
+        DeviceName,
+        SocketInfo, //
+    },
+    lgr::Role,
     state::ConnState, //
 };
 
@@ -124,5 +129,26 @@ impl Connection {
             tx_sent: ring_cursor(sent, len),
             tx_fin: ring_cursor(sent.saturating_sub(u64::from(tx.in_flight())), len),
         })
+    }
+
+    /// Adds what a program may know about its connection.
+    pub(crate) fn fill_info(&self, info: &mut SocketInfo) {
+        info.role = u8::from(self.group.role == Role::Server);
+        info.group = self.group.id;
+        info.token = self.token.0;
+        info.device = DeviceName::new(self.group.port.device.name().as_str().as_bytes());
+        let inner = self.inner.lock();
+        let Stage::Live { conn, .. } = &inner.stage else {
+            return;
+        };
+        let (tx, rx) = (conn.tx(), conn.rx());
+        info.send_len = tx.buf_len();
+        info.rmbe_len = rx.size();
+        info.peer_len = tx.peer_len();
+        info.readable = conn.readable();
+        info.unsent = tx.pending();
+        info.peer_room = tx.peer_room();
+        info.sent = inner.sent;
+        info.received = inner.received;
     }
 }

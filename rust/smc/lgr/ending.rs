@@ -11,6 +11,7 @@ use smc_kapi::{
     pr_info_ratelimited,
     pr_warn_ratelimited,
     rdma::Completion,
+    trace,
     work, //
 };
 
@@ -19,7 +20,10 @@ use super::{
     LinkGroup,
     State, //
 };
-use crate::smc::global;
+use crate::smc::{
+    events,
+    global, //
+};
 
 /// Milliseconds between two looks at a group.
 const TICK_MS: u32 = 2_000;
@@ -109,6 +113,14 @@ impl LinkGroup {
         *state = State::Ending(ending);
         drop(state);
         self.state_changed.notify_all();
+        let why = ending.describe().unwrap_or("");
+        events::group(self, Some(why));
+        trace::link_down(
+            self.id,
+            self.net().id(),
+            self.port.device.name().as_str(),
+            why,
+        );
         if let Some(why) = ending.describe() {
             pr_info_ratelimited!(
                 "Link group {:08x} over {} ends with {} connections because {}.\n",

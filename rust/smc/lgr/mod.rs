@@ -68,6 +68,7 @@ use crate::smc::{
         Names, //
     },
     device::PortChoice,
+    events,
     link::Link,
     netns::NetState,
     stats::Dir, //
@@ -257,6 +258,7 @@ impl LinkGroup {
             *state = State::Active;
         }
         self.net.stats.first_contacts.inc();
+        events::group(self, None);
         self.state_changed.notify_all();
         self.schedule_tick();
         Ok(())

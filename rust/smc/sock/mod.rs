@@ -41,7 +41,8 @@ use smc_kapi::{
         TcpSocket, //
     },
     new_spinlock_bh,
-    sync::SpinLockBh, //
+    sync::SpinLockBh,
+    trace, //
 };
 use smc_proto::{
     ids::BufSize,
@@ -50,6 +51,7 @@ use smc_proto::{
 
 use crate::smc::{
     conn::Connection,
+    events,
     netns::NetState,
     stats::Side, //
 };
@@ -196,6 +198,10 @@ impl SmcSocket {
         self.reason.store(reason.0, Relaxed);
         self.peer_reason.store(peer.0, Relaxed);
         self.net.stats.count_fallback(side, reason);
+        events::fallback(self, side, reason, peer);
+        if let Ok(tcp) = self.tcp() {
+            trace::fallback(&tcp, self.net.id(), reason.0);
+        }
     }
 
     /// Why the socket is on TCP: our reason and the peer's diagnosis.

@@ -11,35 +11,38 @@ use kernel::{
         Arc, //
     },
 };
-use smc_kapi::net::{
-    addr::{
-        AF_INET,
-        AF_INET6, //
+use smc_kapi::{
+    net::{
+        addr::{
+            AF_INET,
+            AF_INET6, //
+        },
+        family::FamilySlot,
+        msg::{
+            flags,
+            SpliceDest, //
+        },
+        sock::{
+            nonblocking,
+            shutdown, //
+            How,
+        },
+        Msg,
+        MsgDest,
+        Net,
+        NewSocket,
+        OptIn,
+        OptOut,
+        PernetRegistration,
+        PollMask,
+        PollRequest,
+        Sock,
+        SockAddr,
+        SockAddrStorage,
+        SocketOps,
+        TcpSocket, //
     },
-    family::FamilySlot,
-    msg::{
-        flags,
-        SpliceDest, //
-    },
-    sock::{
-        nonblocking,
-        shutdown, //
-        How,
-    },
-    Msg,
-    MsgDest,
-    Net,
-    NewSocket,
-    OptIn,
-    OptOut,
-    PernetRegistration,
-    PollMask,
-    PollRequest,
-    Sock,
-    SockAddr,
-    SockAddrStorage,
-    SocketOps,
-    TcpSocket, //
+    trace, //
 };
 use smc_proto::reason::DeclineReason;
 
@@ -204,6 +207,10 @@ impl SocketOps for SmcSocket {
                     .inspect_err(|error| sock.signal_broken_pipe(*error, msg));
                 let done = result.as_ref().map_or(0, |done| *done);
                 this.net.stats.traffic.call(Dir::Tx, len, done);
+                if trace::messages() {
+                    let name = conn.group().port.device.name();
+                    trace::sendmsg(sock, this.net.id(), len, name.as_str());
+                }
                 result
             }
             _ => this.on_tcp(sock, |tcp| tcp.sendmsg(msg, len)),
@@ -230,6 +237,10 @@ impl SocketOps for SmcSocket {
                 let result = conn.recv(sock, msg, len, how, &this.reader);
                 let done = result.as_ref().map_or(0, |done| *done);
                 this.net.stats.traffic.call(Dir::Rx, done, done);
+                if trace::messages() {
+                    let name = conn.group().port.device.name();
+                    trace::recvmsg(sock, this.net.id(), len, name.as_str());
+                }
                 result
             }
             _ => {

@@ -19,15 +19,25 @@ use smc_kapi::net::{
     OptOut,
     Sock, //
 };
-use smc_proto::reason::DeclineReason;
+use smc_proto::{
+    info::{
+        SocketInfo as Info,
+        Use,
+        SMC_INFO, //
+    },
+    reason::DeclineReason, //
+};
 
 use super::{
     Phase,
     SmcSocket, //
 };
-use crate::smc::stats::Count;
+use crate::smc::{
+    diag,
+    stats::Count, //
+};
 
-/// Options of this family; there are none yet.
+/// Options of this family.
 const SOL_SMC: i32 = 286;
 
 const SO_OOBINLINE: i32 = 10;
@@ -125,7 +135,31 @@ pub(super) fn get(
     value: &OptOut<'_>,
 ) -> Result {
     match level {
+        SOL_SMC if name == SMC_INFO => value.write(&info(socket).emit()),
         SOL_SMC => Err(ENOPROTOOPT),
         _ => socket.on_tcp(sock, |tcp| tcp.getsockopt(level, name, value)),
     }
+}
+
+/// What a program is told about its socket.
+fn info(socket: &SmcSocket) -> Info {
+    let phase = socket.phase();
+    let (reason, peer) = socket.fallback_reason();
+    let mut info = Info {
+        fallback: reason.0,
+        peer_diagnosis: peer.0,
+        ..Info::default()
+    };
+    if let Ok(tcp) = socket.tcp() {
+        info.state = diag::state(&phase, &tcp).number();
+    }
+    match &phase {
+        Phase::Smc(conn) => {
+            info.mode = Use::Rdma;
+            conn.fill_info(&mut info);
+        }
+        Phase::Fallback => info.mode = Use::Tcp,
+        _ => {}
+    }
+    info
 }

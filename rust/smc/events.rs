@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The generic netlink family `SMC_RS` with its group `events`: what happens, for whoever listens.
+//!
+//! Attributes are only ever added.
+
+use kernel::prelude::*;
+use smc_kapi::{
+    diag::{
+        self,
+        SOCKID_LEN, //
+    },
+    genl::{
+        Builder,
+        EventSlot,
+        Family,
+        FamilyRegistration,
+        Operation, //
+    },
+};
+use smc_proto::reason::DeclineReason;
+
+use crate::smc::{
+    conn::Connection,
+    lgr::LinkGroup,
+    sock::SmcSocket,
+    stats::Side, //
+};
+
+static EVENTS: EventSlot = EventSlot::new();
+
+/// The one command.
+const EVENT: u8 = 1;
+
+/// What happened.
+mod kind {
+    pub(super) const GROUP_UP: u8 = 1;
+    pub(super) const GROUP_DOWN: u8 = 2;
+    pub(super) const CONNECTION_UP: u8 = 3;
+    pub(super) const CONNECTION_DOWN: u8 = 4;
+    pub(super) const FALLBACK: u8 = 5;
+}
+
+mod attr {
+    pub(super) const KIND: u16 = 1;
+    /// Number of the link group.
+    pub(super) const GROUP: u16 = 2;
+    /// Name of the RDMA device.
+    pub(super) const DEVICE: u16 = 3;
+    /// A `struct inet_diag_sockid` with the addresses of a connection.
+    pub(super) const SOCKET: u16 = 4;
+    /// 0 for the client's side, 1 for the server's.
+    pub(super) const SIDE: u16 = 5;
+    /// Reason of a fallback.
+    pub(super) const REASON: u16 = 6;
+    /// The peer's reason.
+    pub(super) const PEER_REASON: u16 = 7;
+    /// Why, in words.
+    pub(super) const TEXT: u16 = 8;
+}
+
+/// The registration of the family.
+pub(crate) type EventFamily = FamilyRegistration<EventGenl>;
+
+/// The family.
+pub(crate) struct EventGenl;
+
+impl Family for EventGenl {
+    const NAME: &'static CStr = c"SMC_RS";
+    const VERSION: u8 = 1;
+    const OPERATIONS: &'static [Operation] = &[];
+    const GROUPS: &'static [&'static CStr] = &[c"events"];
+
+    fn events() -> Option<&'static EventSlot> {
+        Some(&EVENTS)
+    }
+}
+
+/// A link group can be used, or ends, for a reason in words. Any context.
+pub(crate) fn group(group: &LinkGroup, down: Option<&str>) {
+    EVENTS.send(group.net().id(), EVENT, |out| {
+        let kind = match down {
+            None => kind::GROUP_UP,
+            Some(_) => kind::GROUP_DOWN,
+        };
+        out.put_u8(attr::KIND, kind)?;
+        put_group(out, group)?;
+        match down {
+            Some(text) if !text.is_empty() => out.put_text(attr::TEXT, text.as_bytes()),
+            _ => Ok(()),
+        }
+    });
+}
+
+/// A connection over SMC-R was made, or is over. Any context.
+pub(crate) fn connection(conn: &Connection, up: bool) {
+    let group = conn.group();
+    EVENTS.send(group.net().id(), EVENT, |out| {
+        let kind = if up {
+            kind::CONNECTION_UP
+        } else {
+            kind::CONNECTION_DOWN
+        };
+        out.put_u8(attr::KIND, kind)?;
+        put_group(out, group)?;
+        out.put(attr::SOCKET, &conn.names.socket_id())
+    });
+}
+
+/// A connection stays on TCP. Any context.
+pub(crate) fn fallback(socket: &SmcSocket, side: Side, reason: DeclineReason, peer: DeclineReason) {
+    EVENTS.send(socket.net.id(), EVENT, |out| {
+        out.put_u8(attr::KIND, kind::FALLBACK)?;
+        let id = socket
+            .tcp()
+            .map_or([0; SOCKID_LEN], |tcp| diag::socket_id(&tcp));
+        out.put(attr::SOCKET, &id)?;
+        out.put_u8(attr::SIDE, u8::from(side == Side::Server))?;
+        out.put_u32(attr::REASON, reason.0)?;
+        out.put_u32(attr::PEER_REASON, peer.0)
+    });
+}
+
+fn put_group(out: &mut Builder, group: &LinkGroup) -> Result {
+    out.put_u32(attr::GROUP, group.id)?;
+    let name = group.port.device.name();
+    out.put_text(attr::DEVICE, name.as_str().as_bytes())
+}
