@@ -104,4 +104,70 @@ moving() {
 check "top shows a connection that moves" wait_for 20 moving
 in_b smc top -i 1 -n 1 | sed 's/^/# /'
 stop_all
+check "the connections are gone" wait_for 20 quiet a b
+
+# 7. Events.
+echo_server a smc "$A" 7000
+echo_server a tcp "$A" 7002
+start ip netns exec b sh -c "exec smc --json monitor >'$WORK/events' 2>'$WORK/monitor'"
+check "somebody listens to events" wait_for 10 grep -q waiting "$WORK/monitor"
+ping_from_b smc "$A" 7000 >/dev/null
+ping_from_b smc "$A" 7002 >/dev/null
+for kind in connection_up connection_down fallback; do
+	check "event $kind" wait_for 10 grep -q "\"kind\":\"$kind\"" "$WORK/events"
+done
+check "the fallback has its addresses and reason" grep -q \
+	"\"fallback\".*\"peer\":\"$A:7002\".*PEERNOSMC" "$WORK/events"
+remove_rxe b rxe1
+check "event group_down, with the reason" wait_for 10 grep -q \
+	'"group_down".*"text":"its device was removed"' "$WORK/events"
+add_rxe b rxe1
+check "with the device back, connections use SMC-R" wait_for 15 smcr ping_from_b smc "$A" 7000
+check "event group_up" wait_for 10 grep -q '"group_up".*rxe1' "$WORK/events"
+stop_all
+
+# 8. A program's view of its own socket.
+cat >"$WORK/info.py" <<'END'
+import socket, struct, sys
+host, port, data = sys.argv[1], int(sys.argv[2]), b"x" * 5000
+with socket.create_connection((host, port)) as peer:
+    if len(sys.argv) > 3:
+        peer.sendall(data)
+    info = peer.getsockopt(286, 64, 256)
+    mode, state, role, _ = info[:4]
+    fallback, diagnosis, group, token, sndbuf, rmbe = struct.unpack_from("6I", info, 4)
+    sent, = struct.unpack_from("Q", info, 48)
+    device = info[64:128].split(b"\0")[0].decode()
+    print(len(info), mode, state, hex(fallback), group != 0, sndbuf, sent, device)
+    print(len(peer.getsockopt(286, 64, 8)))
+END
+echo_server a smc "$A" 7000
+echo_server a tcp "$A" 7002
+info() {
+	[ "$(in_b smc_run python3 "$WORK/info.py" "${@:2}" | tr '\n' ' ')" = "$1" ] || {
+		in_b smc_run python3 "$WORK/info.py" "${@:2}"
+		return 1
+	}
+}
+check "SMC_INFO over SMC-R" info "128 1 1 0x0 True 65536 5000 rxe1 8 " "$A" 7000 send
+check "SMC_INFO on TCP" info "128 2 1 0x3010000 False 0 0  8 " "$A" 7002
+
+# 9. Trace points.
+tracing=/sys/kernel/tracing
+mountpoint -q $tracing || mount -t tracefs tracefs $tracing
+if [ -d $tracing/events/smc ]; then
+	echo 1 >$tracing/events/smc/enable
+	ping_from_b smc "$A" 7000 >/dev/null
+	ping_from_b smc "$A" 7002 >/dev/null
+	remove_rxe b rxe1
+	add_rxe b rxe1
+	echo 0 >$tracing/events/smc/enable
+	for event in "smc_switch_to_fallback: .* fallback_rsn=50397184" "smc_tx_sendmsg: .* dev=rxe1" \
+		"smc_rx_recvmsg: .* dev=rxe1" "smcr_link_down: .* dev=rxe1 why=its device was removed"; do
+		check "trace point ${event%%:*}" grep -q "$event" $tracing/trace
+	done
+else
+	skip "trace points" "this kernel does not show those of modules"
+fi
+stop_all
 done_testing

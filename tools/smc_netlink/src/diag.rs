@@ -281,6 +281,17 @@ impl Socket {
     }
 }
 
+/// The two ends of a connection in a `struct inet_diag_sockid`.
+pub(crate) fn endpoints(id: &[u8]) -> (SocketAddr, SocketAddr) {
+    let mut from = Reader(id);
+    let (sport, dport) = (from.port(), from.port());
+    let (src, dst) = (from.take::<16>(), from.take::<16>());
+    (
+        SocketAddr::new(address(src), sport),
+        SocketAddr::new(address(dst), dport),
+    )
+}
+
 impl Connection {
     fn parse(bytes: &[u8]) -> Self {
         let mut from = Reader(bytes);

@@ -4,6 +4,7 @@
 //! about it.
 
 mod check;
+mod monitor;
 mod status;
 mod top;
 mod why;
@@ -35,6 +36,12 @@ enum Action {
     },
     /// Whether this host can do SMC, with a remedy for each thing that is missing
     Check,
+    /// What happens, as it happens: link groups, connections, fallbacks
+    Monitor {
+        /// Events to wait for; without end if not given
+        #[arg(short = 'n', long)]
+        count: Option<u32>,
+    },
     /// Connections with their rates, again and again
     Top {
         /// Seconds between two looks
@@ -55,6 +62,7 @@ fn main() -> ExitCode {
             Action::Status => status::run(json),
             Action::Why { address } => why::run(address.as_deref(), json),
             Action::Check => check::run(json),
+            Action::Monitor { count } => monitor::run(count, json),
             Action::Top { interval, count } => top::run(interval, count, json),
         },
     )

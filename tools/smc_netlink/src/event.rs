@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The family `SMC_RS`: what happens, as it happens.
+
+use std::net::SocketAddr;
+
+use serde::Serialize;
+
+use crate::diag::endpoints;
+use crate::{Attrs, Family, Reason, Result};
+
+const NAME: &str = "SMC_RS";
+const GROUP: &str = "events";
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A link group can be used.
+    GroupUp,
+    /// A link group ends.
+    GroupDown,
+    /// A connection over SMC-R was made.
+    ConnectionUp,
+    /// A connection over SMC-R is over.
+    ConnectionDown,
+    /// A connection stays on TCP.
+    Fallback,
+    /// Something that a newer kernel tells.
+    Other,
+}
+
+impl EventKind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GroupUp => "group up",
+            Self::GroupDown => "group down",
+            Self::ConnectionUp => "connection up",
+            Self::ConnectionDown => "connection down",
+            Self::Fallback => "fallback",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// What it was.
+    pub kind: EventKind,
+    /// Number of the link group.
+    pub group: Option<u32>,
+    /// RDMA device.
+    pub device: String,
+    /// Address here.
+    pub local: Option<SocketAddr>,
+    /// Address of the peer.
+    pub peer: Option<SocketAddr>,
+    /// This host is the server's side.
+    pub server: bool,
+    /// Reason of a fallback.
+    pub reason: Reason,
+    /// The peer's reason.
+    pub peer_reason: Reason,
+    /// Why, in words.
+    pub text: String,
+}
+
+impl Event {
+    fn parse(attrs: &Attrs) -> Self {
+        let ends = attrs.bytes(4).map(endpoints);
+        Self {
+            kind: match attrs.u8(1) {
+                Some(1) => EventKind::GroupUp,
+                Some(2) => EventKind::GroupDown,
+                Some(3) => EventKind::ConnectionUp,
+                Some(4) => EventKind::ConnectionDown,
+                Some(5) => EventKind::Fallback,
+                _ => EventKind::Other,
+            },
+            group: attrs.u32(2),
+            device: attrs.text(3).unwrap_or_default(),
+            local: ends.map(|ends| ends.0),
+            peer: ends.map(|ends| ends.1),
+            server: attrs.flag(5),
+            reason: Reason(attrs.u32(6).unwrap_or(0)),
+            peer_reason: Reason(attrs.u32(7).unwrap_or(0)),
+            text: attrs.text(8).unwrap_or_default(),
+        }
+    }
+}
+
+/// The events of the caller's network namespace from now on.
+pub struct Events(Family);
+
+impl Events {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Error::NoFamily`] when the kernel's SMC tells no events.
+    pub fn open() -> Result<Self> {
+        let family = Family::open(NAME, 1)?;
+        family.subscribe(GROUP)?;
+        Ok(Self(family))
+    }
+
+    /// Waits for the next events.
+    ///
+    /// # Errors
+    ///
+    /// When events were lost, or the kernel cannot be listened to.
+    pub fn next(&self) -> Result<Vec<Event>> {
+        let events = self.0.events()?;
+        Ok(events
+            .iter()
+            .map(|(_, attrs)| Event::parse(attrs))
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Writer;
+
+    #[test]
+    fn an_event_is_read_as_the_kernel_writes_it() {
+        let mut id = [0; 48];
+        id[..8].copy_from_slice(&[0x1b, 0x58, 0xc3, 0x50, 192, 0, 2, 7]);
+        id[20..24].copy_from_slice(&[192, 0, 2, 9]);
+        let bytes = Writer::new()
+            .put(1, &[5])
+            .put(4, &id)
+            .put(5, &[1])
+            .put(6, &0x0301_0000_u32.to_ne_bytes())
+            .into_bytes();
+        let event = Event::parse(&Attrs::parse(&bytes).expect("the lengths fit"));
+        assert_eq!(event.kind, EventKind::Fallback);
+        assert_eq!(
+            event.local.map(|end| end.to_string()).as_deref(),
+            Some("192.0.2.7:7000")
+        );
+        assert_eq!(
+            event.peer.map(|end| end.to_string()).as_deref(),
+            Some("192.0.2.9:50000")
+        );
+        assert!(event.server);
+        assert_eq!(event.reason.name(), "PEERNOSMC");
+        assert_eq!(event.group, None);
+        let newer = Writer::new().put(1, &[99]).into_bytes();
+        let event = Event::parse(&Attrs::parse(&newer).expect("the lengths fit"));
+        assert_eq!(event.kind, EventKind::Other);
+    }
+}
