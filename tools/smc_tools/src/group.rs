@@ -175,7 +175,8 @@ fn details(group: &Group) -> String {
             ("Peer-Host", v2.peer_host.clone()),
             ("Peer-OS", os),
             ("Direct", (if v2.direct { "Yes" } else { "No" }).to_owned()),
-            ("EID", v2.eid.clone()),
+            // As the kernel pads it, which scripts expect.
+            ("EID", format!("{:<32}", v2.eid)),
         ]);
     }
     rows.extend([

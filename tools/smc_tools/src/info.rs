@@ -53,7 +53,11 @@ pub fn text(info: &SystemInfo, roce: &[Device], ism: &[Device]) -> String {
     let mut out = String::new();
     let rows = [
         ("SMC Version:", format!("{}.{}", info.version, info.release)),
-        ("SMC Hostname:", or_none(info.host.as_deref())),
+        // As the kernel pads it, which scripts expect.
+        (
+            "SMC Hostname:",
+            format!("{:<32}", or_none(info.host.as_deref())),
+        ),
         (
             "SMC-D Features:",
             versions(true, info.version >= 2).to_owned(),
@@ -93,7 +97,7 @@ mod tests {
             text(&info, &[], &[]),
             "Kernel Capabilities\n\
              SMC Version:      2.1\n\
-             SMC Hostname:     nodea\n\
+             SMC Hostname:     nodea                           \n\
              SMC-D Features:   v1 v2\n\
              SMC-R Features:   v1 v2\n\
              \n\
