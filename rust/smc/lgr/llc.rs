@@ -63,8 +63,12 @@ use crate::smc::link::{
 
 /// Messages that may wait for the work item. A peer has one exchange under way at a time.
 const INBOX_FRAMES: usize = 8;
-/// Tries to find a free send slot, a millisecond apart.
-const SEND_TRIES: u32 = 50;
+/// How long a message waits for a free send slot, in milliseconds. On a busy link acknowledgements
+/// take long, and a message that is not sent makes the peer take this side for dead; the wait ends
+/// well before the peer's does.
+const SEND_WAIT_MS: u64 = 4_000;
+/// How long the good-bye waits, in milliseconds: the link may be ending because it is stuck.
+const GOODBYE_WAIT_MS: u64 = 50;
 /// Tries of an exchange that the peer asks to repeat, 20 ms apart.
 const RKEY_TRIES: u32 = 250;
 
@@ -203,7 +207,7 @@ impl LinkGroup {
             }
         };
         match first {
-            Some(first) => self.send_llc(link, &first),
+            Some(first) => self.send_llc(link, &first, SEND_WAIT_MS),
             None => Ok(()),
         }
     }
@@ -280,7 +284,7 @@ impl LinkGroup {
                 }
             };
             if len > 0 {
-                self.post(link, buf.get(..len).unwrap_or(&[]))?;
+                self.post(link, buf.get(..len).unwrap_or(&[]), SEND_WAIT_MS)?;
                 return match self.wait_llc(|llc| llc.deleted.then_some(())) {
                     Some(()) => Ok(()),
                     None => Err(ENOLINK),
@@ -303,7 +307,7 @@ impl LinkGroup {
             start(flow, now_ms())
         };
         match message {
-            Some(message) => self.send_llc(link, &message).map(|()| true),
+            Some(message) => self.send_llc(link, &message, SEND_WAIT_MS).map(|()| true),
             None => Ok(false),
         }
     }
@@ -317,7 +321,7 @@ impl LinkGroup {
             };
             flow.end_group(DeleteLinkReason::INACTIVITY, true)
         };
-        if self.send_llc(link, &message).is_ok() {
+        if self.send_llc(link, &message, GOODBYE_WAIT_MS).is_ok() {
             link.wait_sent();
         }
     }
@@ -420,7 +424,7 @@ impl LinkGroup {
             event
         };
         if !buf.is_empty() {
-            let _ = self.post(link, &buf);
+            let _ = self.post(link, &buf, SEND_WAIT_MS);
         }
         self.llc_news.notify_all();
         if let Some(event) = event {
@@ -432,7 +436,7 @@ impl LinkGroup {
     /// Sends and acts on what the passing of time led to.
     fn perform(self: &Arc<Self>, link: &Arc<Link>, step: &Step<'_>) {
         if let Some(message) = &step.send {
-            let _ = self.send_llc(link, message);
+            let _ = self.send_llc(link, message, SEND_WAIT_MS);
         }
         self.llc_news.notify_all();
         if let Some(event) = step.event {
@@ -454,25 +458,27 @@ impl LinkGroup {
         }
     }
 
-    fn send_llc(&self, link: &Arc<Link>, message: &Message<'_>) -> Result {
+    fn send_llc(&self, link: &Arc<Link>, message: &Message<'_>, wait_ms: u64) -> Result {
         let mut buf = [0u8; RECEIVE_BYTES_SMALL];
         let len = message.emit(&mut buf).map_err(|_| EINVAL)?;
-        self.post(link, buf.get(..len).unwrap_or(&[]))
+        self.post(link, buf.get(..len).unwrap_or(&[]), wait_ms)
     }
 
-    /// Posts the bytes of a message, waiting for a slot if it must. May sleep.
-    fn post(&self, link: &Arc<Link>, bytes: &[u8]) -> Result {
-        for _ in 0..SEND_TRIES {
+    /// Posts the bytes of a message, waiting up to `wait_ms` for a slot if it must. May sleep.
+    fn post(&self, link: &Arc<Link>, bytes: &[u8], wait_ms: u64) -> Result {
+        let deadline = now_ms() + wait_ms;
+        loop {
             match link.post_llc(bytes) {
-                Err(error) if error == ENOBUFS => fsleep(Delta::from_millis(1)),
                 Ok(()) => {
                     self.net().stats.llc_sent.inc();
                     return Ok(());
                 }
+                Err(error) if error == ENOBUFS && now_ms() < deadline => {
+                    fsleep(Delta::from_millis(1));
+                }
                 Err(error) => return Err(error),
             }
         }
-        Err(ENOBUFS)
     }
 }
 
