@@ -22,6 +22,8 @@ pub struct RxRing {
     readable: u32,
     /// Distance from the consumer cursor announced last to `cons`.
     unannounced: u32,
+    /// Bytes the peer announced in all, consumed or not.
+    received: u64,
 }
 
 impl RxRing {
@@ -33,6 +35,7 @@ impl RxRing {
             cons: Cursor::START,
             readable: 0,
             unannounced: 0,
+            received: 0,
         }
     }
 
@@ -57,7 +60,13 @@ impl RxRing {
         let (prod, step) = self.prod.step_to(raw, self.len, free)?;
         self.prod = prod;
         self.readable = self.readable.saturating_add(step);
+        self.received = self.received.saturating_add(u64::from(step));
         Ok(step)
+    }
+
+    /// Bytes the peer announced since the start.
+    pub const fn received(&self) -> u64 {
+        self.received
     }
 
     /// Bytes that can be read.
@@ -162,6 +171,16 @@ mod tests {
             Err(CursorError::Beyond { limit: 1 })
         );
         assert_eq!(ring.on_peer_prod(raw(1, 1)), Ok(1));
+    }
+
+    #[test]
+    fn what_was_refused_counts_as_not_received() {
+        let mut ring = RxRing::new(100);
+        ring.on_peer_prod(raw(1, 0)).unwrap();
+        assert!(ring.on_peer_prod(raw(1, 1)).is_err());
+        ring.consume(30);
+        ring.on_peer_prod(raw(1, 30)).unwrap();
+        assert_eq!(ring.received(), 130);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{Conn, Events, Violation};
 use crate::cursor::Span;
 use crate::urgent::UrgentError;
 use crate::window::{self, SenderWants};
-use crate::wire::cdc::{CdcMessage, ProdFlags};
+use crate::wire::cdc::{CdcMessage, ConnFlags, ProdFlags};
 
 /// The outcome of reading from a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,22 @@ impl Conn {
     /// Bytes of the stream that can be read; the urgent byte does not count unless it is inline.
     pub const fn readable(&self) -> u32 {
         self.rx_urgent.visible(self.rx.readable())
+    }
+
+    /// Bytes at the start of the RMB element that may differ from what they were when the connection
+    /// began; they have to be cleared before the element serves another one.
+    ///
+    /// After a reset the peer may have written what is not looked at any more, so that nothing is
+    /// known then.
+    pub fn touched(&self) -> u32 {
+        let flags = self.close.sent().with(self.close.received());
+        let orderly = self.error.is_none() && !flags.contains(ConnFlags::ABORT);
+        let received = u32::try_from(self.rx.received()).unwrap_or(u32::MAX);
+        if orderly {
+            received.min(self.rx.size())
+        } else {
+            self.rx.size()
+        }
     }
 
     /// Whether no more data will come after what is readable.

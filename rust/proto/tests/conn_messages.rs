@@ -131,3 +131,32 @@ fn the_end_is_announced_after_the_data() {
         assert!(!conn.is_closing() && !conn.cdc_due());
     }
 }
+
+#[test]
+fn bytes_that_nobody_reads_have_to_be_cleared_too() {
+    let mut conn = victim();
+    conn.on_cdc(&message(1, 10)).unwrap();
+    conn.consume(10);
+    conn.close();
+    conn.next_cdc();
+    let mut last = message(2, 40);
+    last.conn_flags = ConnFlags::SENDING_DONE.with(ConnFlags::CLOSED);
+    conn.on_cdc(&last).unwrap();
+    assert_eq!(conn.state(), ConnState::Closed);
+    assert_eq!(conn.touched(), 40);
+}
+
+#[test]
+fn after_a_reset_all_of_the_element_has_to_be_cleared() {
+    let mut conn = victim();
+    conn.on_cdc(&message(1, 10)).unwrap();
+    assert_eq!(conn.touched(), 10);
+    conn.abort();
+    conn.next_cdc();
+    // The peer has written more before it heard of the reset.
+    let mut last = message(2, 50);
+    last.conn_flags = ConnFlags::ABORT;
+    conn.on_cdc(&last).unwrap();
+    assert_eq!(conn.state(), ConnState::Closed);
+    assert_eq!(conn.touched(), 64);
+}

@@ -109,10 +109,15 @@ impl Connection {
     }
 
     fn retire(self: &Arc<Self>) {
-        let (received, counted, link) = {
+        let (touched, counted, link) = {
             let mut inner = self.inner.lock();
+            let touched = match &inner.stage {
+                Stage::Live { conn, .. } => conn.touched(),
+                // The peer may have written before the handshake was over.
+                _ => self.rmb.len(),
+            };
             (
-                inner.received,
+                touched,
                 core::mem::take(&mut inner.counted),
                 inner.link.take(),
             )
@@ -124,7 +129,7 @@ impl Connection {
         if !self.group.forget(self) {
             return;
         }
-        self.rmb.mark_used(received);
+        self.rmb.mark_used(touched);
         if counted {
             self.group.net().stats.active.add(-1);
             events::connection(self, false);

@@ -118,8 +118,6 @@ struct Inner {
     corked: bool,
     /// Since when a closed socket's connection hears nothing of its peer, in ms.
     waiting_since: Option<u64>,
-    /// Bytes that were ever received: so much of the RMB element is not zero any more.
-    received: u64,
     /// Bytes that were ever posted.
     sent: u64,
     /// The connection is counted as established.
@@ -169,7 +167,6 @@ impl Connection {
                     in_flight: 0,
                     corked: false,
                     waiting_since: None,
-                    received: 0,
                     sent: 0,
                     counted: false,
                     error_reported: false,
@@ -280,7 +277,6 @@ impl Connection {
             return Events::NONE;
         };
         inner.waiting_since = inner.waiting_since.map(|_| now_ms());
-        let before = u64::from(conn.rx().readable());
         let mut events = match conn.on_cdc(message) {
             Ok(events) => events,
             Err(violation) => {
@@ -296,7 +292,6 @@ impl Connection {
         if let Some(offset) = conn.urgent_wanted() {
             events = events.with(conn.urgent_hold(self.rmb.byte_at(offset)));
         }
-        inner.received += u64::from(conn.rx().readable()).saturating_sub(before);
         events.with(self.push_locked(inner))
     }
 

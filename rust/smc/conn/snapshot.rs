@@ -88,7 +88,7 @@ impl Connection {
             unannounced: conn.rx().unannounced(),
             in_flight: inner.in_flight,
             sent: inner.sent,
-            received: inner.received,
+            received: conn.rx().received(),
         })
     }
 

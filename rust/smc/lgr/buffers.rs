@@ -196,10 +196,9 @@ impl RmbElement {
         byte[0]
     }
 
-    /// Notes that the peer wrote `received` bytes in all: so much is cleared before the next use.
-    pub(crate) fn mark_used(&self, received: u64) {
-        let used = u32::try_from(received).unwrap_or(u32::MAX);
-        let used = core::cmp::min(used, self.len());
+    /// Notes that the first `touched` bytes may not be zero: they are cleared before the next use.
+    pub(crate) fn mark_used(&self, touched: u32) {
+        let used = core::cmp::min(touched, self.len());
         let mut state = self.rmb.state.lock();
         if let Some(slot) = state.used.get_mut(usize::from(self.index.zero_based())) {
             *slot = core::cmp::max(*slot, used);
