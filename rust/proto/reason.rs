@@ -154,8 +154,8 @@ reasons! {
         "the RDMA queue pair could not be brought into operation",
         "Check with rdma link that the RoCE port is up, and see the kernel log.";
     ERR_REGBUF = 0x0999_0003,
-        "the receive buffer could not be registered with the RDMA device",
-        "The device may have run out of memory regions: close connections.";
+        "the receive buffer could not be registered with the RDMA device, or the peer refused its key",
+        "The device or the peer may have run out of memory regions: close connections.";
 }
 
 impl DeclineReason {

@@ -335,6 +335,8 @@ fn resource_reason(error: Error) -> DeclineReason {
         ENOMEM => DeclineReason::MEM,
         ENOLINK => DeclineReason::NOACTLINK,
         ENODEV => DeclineReason::NOSMCRDEV,
+        // The peer did not take the key of our buffer.
+        EREMOTEIO | EBUSY => DeclineReason::ERR_REGBUF,
         EHOSTUNREACH | ENETUNREACH => DeclineReason::NOROUTE,
         _ => DeclineReason::INTERR,
     }

@@ -247,6 +247,11 @@ impl LinkGroup {
     }
 
     /// Tells the peer the key of an RMB and waits for its consent. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EREMOTEIO` when the peer refuses the key, `EBUSY` when it cannot take it now, `ENOLINK` when
+    /// the group ends.
     pub(super) fn confirm_rkey(
         self: &Arc<Self>,
         link: &Arc<Link>,
@@ -262,7 +267,8 @@ impl LinkGroup {
                 match self.wait_llc(|llc| llc.confirmed.take()) {
                     Some(RkeyAnswer::Positive) => return Ok(()),
                     Some(RkeyAnswer::Retry) => {}
-                    _ => return Err(ENOLINK),
+                    Some(RkeyAnswer::Negative) => return Err(EREMOTEIO),
+                    None => return Err(ENOLINK),
                 }
             }
             fsleep(Delta::from_millis(20));

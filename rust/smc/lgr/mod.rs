@@ -294,7 +294,8 @@ impl LinkGroup {
     ///
     /// # Errors
     ///
-    /// `ENOSPC` when the group is full, `ENOLINK` when it is ending, `ENOMEM`.
+    /// `ENOSPC` when the group is full, `ENOLINK` when it is ending, `EREMOTEIO` or `EBUSY` when the
+    /// peer does not take the key of a new buffer, `ENOMEM`.
     pub(crate) fn reserve(
         self: &Arc<Self>,
         receive: BufSize,
