@@ -48,6 +48,7 @@ use crate::smc::{
         Peer,
         Terms, //
     },
+    link::Link,
 };
 
 /// How long to look for a link group, in milliseconds: groups can fill up or end between look-up and
@@ -163,6 +164,7 @@ fn join(
     hs.send(&Message::Accept(accept))?;
     match read_confirm(hs, next) {
         Ok(confirmed) => {
+            check_end(&confirmed, group, &link)?;
             // The client uses the connection already: a Decline would be application data (C.3).
             conn.activate(&confirmed.peer)
                 .map_err(|reason| Outcome::Abort(Fault::Mismatch(reason)))?;
@@ -182,6 +184,17 @@ fn join(
             }
             Err(stop)
         }
+    }
+}
+
+/// A later contact must name the end that the link leads to: otherwise anybody who claims to be the
+/// client could have us write to an address of the real one that breaks the link.
+fn check_end(confirmed: &Confirmed, group: &LinkGroup, link: &Link) -> Result<(), Stop> {
+    let peer = &confirmed.peer;
+    if link.peer_qpn() == Some(peer.qpn) && group.peer.gid == peer.gid {
+        Ok(())
+    } else {
+        Err(Outcome::Abort(Fault::Mismatch(DeclineReason::CNFERR)).into())
     }
 }
 
