@@ -69,8 +69,11 @@ const INBOX_FRAMES: usize = 8;
 const SEND_WAIT_MS: u64 = 4_000;
 /// How long the good-bye waits, in milliseconds: the link may be ending because it is stuck.
 const GOODBYE_WAIT_MS: u64 = 50;
-/// Tries of an exchange that the peer asks to repeat, 20 ms apart.
-const RKEY_TRIES: u32 = 250;
+/// How long to try an exchange that the peer asks to repeat, or that waits for its turn, in
+/// milliseconds: the client of a handshake that needs the key waits twice as long for its answer.
+const RKEY_WAIT_MS: u64 = 5_000;
+/// Milliseconds between two tries.
+const RKEY_PAUSE_MS: i64 = 20;
 
 /// Messages that have arrived and were not looked at.
 pub(super) struct Inbox {
@@ -258,7 +261,8 @@ impl LinkGroup {
         rkey: Rkey,
         addr: VirtAddr,
     ) -> Result {
-        for _ in 0..RKEY_TRIES {
+        let deadline = now_ms() + RKEY_WAIT_MS;
+        while now_ms() < deadline {
             self.llc.lock().confirmed = None;
             let started = self.exchange(link, |flow, now| {
                 flow.confirm_rkey(Rtoken { rkey, addr }, now).ok()
@@ -271,14 +275,15 @@ impl LinkGroup {
                     None => return Err(ENOLINK),
                 }
             }
-            fsleep(Delta::from_millis(20));
+            fsleep(Delta::from_millis(RKEY_PAUSE_MS));
         }
         Err(EBUSY)
     }
 
     /// Withdraws the key of an RMB and waits until the peer knows. May sleep.
     pub(super) fn delete_rkey(self: &Arc<Self>, link: &Arc<Link>, rkey: Rkey) -> Result {
-        for _ in 0..RKEY_TRIES {
+        let deadline = now_ms() + RKEY_WAIT_MS;
+        while now_ms() < deadline {
             self.llc.lock().deleted = false;
             let mut buf = [0u8; RECEIVE_BYTES_SMALL];
             let len = {
@@ -296,7 +301,7 @@ impl LinkGroup {
                     None => Err(ENOLINK),
                 };
             }
-            fsleep(Delta::from_millis(20));
+            fsleep(Delta::from_millis(RKEY_PAUSE_MS));
         }
         Err(EBUSY)
     }
