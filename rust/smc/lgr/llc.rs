@@ -61,8 +61,6 @@ use crate::smc::link::{
     Link, //
 };
 
-/// Messages that may wait for the work item. A peer has one exchange under way at a time.
-const INBOX_FRAMES: usize = 8;
 /// How long a message waits for a free send slot, in milliseconds. On a busy link acknowledgements
 /// take long, and a message that is not sent makes the peer take this side for dead; the wait ends
 /// well before the peer's does.
@@ -74,63 +72,6 @@ const GOODBYE_WAIT_MS: u64 = 50;
 const RKEY_WAIT_MS: u64 = 5_000;
 /// Milliseconds between two tries.
 const RKEY_PAUSE_MS: i64 = 20;
-
-/// Messages that have arrived and were not looked at.
-pub(super) struct Inbox {
-    frames: KVec<Frame>,
-    first: usize,
-    len: usize,
-}
-
-struct Frame {
-    len: usize,
-    bytes: KVec<u8>,
-}
-
-impl Inbox {
-    pub(super) fn new() -> Result<Self> {
-        let mut frames = KVec::with_capacity(INBOX_FRAMES, GFP_KERNEL)?;
-        for _ in 0..INBOX_FRAMES {
-            let bytes = KVec::from_elem(0u8, RECEIVE_BYTES, GFP_KERNEL)?;
-            frames.push(Frame { len: 0, bytes }, GFP_KERNEL)?;
-        }
-        Ok(Self {
-            frames,
-            first: 0,
-            len: 0,
-        })
-    }
-
-    /// Adds a message that `fill` writes; false when the inbox is full.
-    fn put(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> bool {
-        if self.len >= INBOX_FRAMES {
-            return false;
-        }
-        let index = (self.first + self.len) % INBOX_FRAMES;
-        let Some(frame) = self.frames.get_mut(index) else {
-            return false;
-        };
-        let Some(bytes) = frame.bytes.get_mut(..len) else {
-            return false;
-        };
-        fill(bytes);
-        frame.len = len;
-        self.len += 1;
-        true
-    }
-
-    /// Moves the oldest message to `to` and gives its length.
-    fn take(&mut self, to: &mut KVec<u8>) -> Option<usize> {
-        if self.len == 0 {
-            return None;
-        }
-        let frame = self.frames.get_mut(self.first)?;
-        core::mem::swap(&mut frame.bytes, to);
-        self.first = (self.first + 1) % INBOX_FRAMES;
-        self.len -= 1;
-        Some(frame.len)
-    }
-}
 
 /// State of the LLC conversation, and outcomes that somebody waits for.
 pub(super) struct Llc {

@@ -11,6 +11,7 @@
 
 pub(crate) mod buffers;
 pub(crate) mod ending;
+mod inbox;
 pub(crate) mod llc;
 pub(crate) mod show;
 pub(crate) mod table;
@@ -74,10 +75,8 @@ use crate::smc::{
     stats::Dir, //
 };
 use buffers::BufferPool;
-use llc::{
-    Inbox,
-    Llc, //
-};
+use inbox::Inbox;
+use llc::Llc;
 use show::PeerInfo;
 
 pub(crate) use ending::Ending;
