@@ -229,7 +229,9 @@ impl AwaitAccept {
         }
         let limits = ext.v21.ok_or(DeclineReason::CNFERR)?;
         check_limits(limits, self.offered)?;
-        Ok((Some(ext.release), limits))
+        // Linux answers with all that it can do: only what both can do is in use.
+        let features = limits.features & self.offered.features;
+        Ok((Some(ext.release), V21Limits { features, ..limits }))
     }
 }
 

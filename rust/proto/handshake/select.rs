@@ -73,16 +73,14 @@ fn agree(offer: &V2Offer, own: V21Limits) -> Result<V21Limits, DeclineReason> {
     })
 }
 
-/// Checks limits that a peer decided on, which may not exceed what was offered to it.
+/// Checks limits that a peer decided on, which may not exceed what was offered to it. Features are
+/// not limits: see [`super::client`].
 pub(super) fn check_limits(chosen: V21Limits, offered: V21Limits) -> Result<(), DeclineReason> {
     if !(MIN_NEGOTIATED_CONNS..=offered.max_conns).contains(&chosen.max_conns) {
         return Err(DeclineReason::MAXCONNERR);
     }
     if !(1..=offered.max_links.min(MAX_LINKS)).contains(&chosen.max_links) {
         return Err(DeclineReason::MAXLINKERR);
-    }
-    if chosen.features & !offered.features != 0 {
-        return Err(DeclineReason::CNFERR);
     }
     Ok(())
 }

@@ -62,10 +62,6 @@ fn a_client_refuses_what_it_did_not_offer() {
         });
     }
     check(DeclineReason::CNFERR, &|accept| {
-        let ext = accept.v2.as_mut().unwrap().fce.as_mut().unwrap();
-        ext.v21.as_mut().unwrap().features = 2;
-    });
-    check(DeclineReason::CNFERR, &|accept| {
         accept.v2.as_mut().unwrap().fce = None;
     });
     check(DeclineReason::CNFERR, &|accept| {
@@ -152,6 +148,21 @@ fn a_server_refuses_a_confirm_that_changes_the_terms() {
             Outcome::Decline(DeclineReason::CNFERR)
         );
     }
+}
+
+#[test]
+fn features_of_the_server_that_were_not_offered_are_left_out_of_the_confirm() {
+    let (client, server) = (Host::new(1), Host::new(2));
+    let (waiting, proposal) = propose(&client).unwrap();
+    let selected = select(&server, &proposal).unwrap();
+    let (_, mut accept) = selected.accept(server.end(), true);
+    let ext = accept.v2.as_mut().unwrap().fce.as_mut().unwrap();
+    // What Linux 7.3 sends, whatever was offered to it.
+    ext.v21.as_mut().unwrap().features = 1;
+    let accepted = waiting.handle(&Message::Accept(accept)).unwrap();
+    let confirm = accepted.confirm(client.end(), true);
+    let ext = confirm.v2.unwrap().fce.unwrap();
+    assert_eq!(ext.v21.unwrap().features, 0);
 }
 
 #[test]
