@@ -133,13 +133,19 @@ wait_port() {
 	wait_for 15 listening "$1" "$2" || bail "nothing listens on port $2 of namespace $1: $(tail -3 "$WORK/background")"
 }
 
-# counter NAMESPACE KEY...: a value of the module's file; 0 if it is not there.
+# value_of KEY...: the number after these words in the text of the module's file on
+# standard input; 0 if it is not there.
+value_of() {
+	awk -v key="$*" 'index($0, key " ") == 1 {
+			words = split(key, unused, " "); value = $(words + 1); exit }
+		END { print value + 0 }'
+}
+
+# counter NAMESPACE KEY...
 counter() {
 	local ns=$1
 	shift
-	ip netns exec "$ns" cat /proc/net/smc_rs 2>/dev/null |
-		awk -v key="$*" 'index($0, key " ") == 1 { print $NF; found = 1; exit }
-			END { if (!found) print 0 }'
+	ip netns exec "$ns" cat /proc/net/smc_rs 2>/dev/null | value_of "$@"
 }
 
 both() {

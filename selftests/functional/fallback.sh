@@ -65,8 +65,13 @@ done
 echo_server a smc "$A" 7003 --before fastopen
 check "server allows fast open" falls_back "a $OPTUNSUPP server" \
 	ping_from_b smc "$A" 7003
-echo_server a smc "$A" 7004 --md5-peer "$B"
-check "connection with MD5 signatures" falls_back "b" ping_from_b smc "$A" 7004 --before md5
+if in_a timeout 2 smc_stream echo --family tcp --addr "$A" --port 7006 --md5-peer "$B" 2>&1 |
+	grep -q 'not available'; then
+	skip "connection with MD5 signatures" "this kernel has no MD5 signatures"
+else
+	echo_server a smc "$A" 7004 --md5-peer "$B"
+	check "connection with MD5 signatures" falls_back "b" ping_from_b smc "$A" 7004 --before md5
+fi
 
 # 4. IPv6 on devices that do version 2, which is for IPv4.
 for wait in $WAITS; do
