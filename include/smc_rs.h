@@ -77,7 +77,8 @@ void smc_rs_helper_tcp_saved_syn_free(struct sock *sk);
 bool smc_rs_helper_tcp_native_option(void);
 void smc_rs_helper_tcp_native_option_use(int users);
 void smc_rs_helper_tcp_native_option_set(struct sock *sk, bool on);
-bool smc_rs_helper_tcp_native_option_get(const struct sock *sk);
+bool smc_rs_helper_tcp_native_option_seen(const struct sock *sk);
+bool smc_rs_helper_tcp_native_option_kept(const struct sock *sk);
 
 /* rust/helpers/nf.c */
 unsigned int smc_rs_helper_skb_len(const struct sk_buff *skb);

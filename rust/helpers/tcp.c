@@ -150,7 +150,13 @@ void smc_rs_helper_tcp_native_option_set(struct sock *sk, bool on)
 	tcp_sk(sk)->syn_smc = on;
 }
 
-bool smc_rs_helper_tcp_native_option_get(const struct sock *sk)
+bool smc_rs_helper_tcp_native_option_seen(const struct sock *sk)
+{
+	/* Says what the SYN-ACK had, also if the socket no longer sends it. */
+	return tcp_sk(sk)->rx_opt.smc_ok;
+}
+
+bool smc_rs_helper_tcp_native_option_kept(const struct sock *sk)
 {
 	return tcp_sk(sk)->syn_smc;
 }
@@ -170,7 +176,12 @@ void smc_rs_helper_tcp_native_option_set(struct sock *sk, bool on)
 {
 }
 
-bool smc_rs_helper_tcp_native_option_get(const struct sock *sk)
+bool smc_rs_helper_tcp_native_option_seen(const struct sock *sk)
+{
+	return false;
+}
+
+bool smc_rs_helper_tcp_native_option_kept(const struct sock *sk)
 {
 	return false;
 }

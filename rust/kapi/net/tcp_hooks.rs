@@ -33,14 +33,34 @@ use core::{
 };
 use kernel::prelude::*;
 
+/// Whether TCP itself knows the option, so that the hooks have little to do.
+fn native() -> bool {
+    // SAFETY: No requirements.
+    unsafe { sys::smc_rs_helper_tcp_native_option() }
+}
+
 /// How often an opening segment with the option may be lost before it is sent without: something on
 /// the way may throw away segments with options it does not know.
 const MAX_RETRIES: c_uint = 1;
 
-/// Number of hooks per namespace.
+/// Number of hooks that a namespace can have.
 pub(crate) const HOOKS: usize = 4;
 
-/// The hooks, with `option` as the option to add and to look for.
+/// Number of hooks at the beginning of the table that a namespace needs.
+pub(crate) fn needed() -> usize {
+    if native() {
+        2
+    } else {
+        HOOKS
+    }
+}
+
+/// A hook function.
+type Hook =
+    unsafe extern "C" fn(*mut c_void, *mut sys::sk_buff, *const sys::nf_hook_state) -> c_uint;
+
+/// The hooks, with `option` as the option to add and to look for. Where TCP itself knows the option,
+/// the first two hooks only take it away from a socket whose opening segments are lost.
 pub(crate) fn table(option: &'static [u8; OPTION_LEN]) -> [sys::nf_hook_ops; HOOKS] {
     let entry = |hook, pf: u32, hooknum, priority| sys::nf_hook_ops {
         hook,
@@ -56,9 +76,14 @@ pub(crate) fn table(option: &'static [u8; OPTION_LEN]) -> [sys::nf_hook_ops; HOO
         sys::nf_inet_hooks_NF_INET_LOCAL_IN,
         sys::nf_inet_hooks_NF_INET_LOCAL_OUT,
     );
+    let (send_v4, send_v6): (Hook, Hook) = if native() {
+        (out_native, out_native)
+    } else {
+        (out_v4, out_v6)
+    };
     [
-        entry(Some(out_v4), v4, hook_out, first),
-        entry(Some(out_v6), v6, hook_out, first),
+        entry(Some(send_v4), v4, hook_out, first),
+        entry(Some(send_v6), v6, hook_out, first),
         entry(Some(in_v4), v4, hook_in, last),
         entry(Some(in_v6), v6, hook_in, last),
     ]
@@ -286,6 +311,28 @@ unsafe extern "C" fn out_v6(
     let option = unsafe { option_of(priv_) };
     // INVARIANT: The packet is that of the hook.
     outgoing(&Packet(skb), IpVersion::V6, option);
+    sys::NF_ACCEPT
+}
+
+/// Where TCP itself puts the option into opening segments: after as many losses as in [`outgoing`]
+/// the next one is to be sent without.
+unsafe extern "C" fn out_native(
+    _priv: *mut c_void,
+    skb: *mut sys::sk_buff,
+    _state: *const sys::nf_hook_state,
+) -> c_uint {
+    // SAFETY: The packet is valid and holds its socket, which sends the packet under its lock; it
+    // has retries once it is known to be a TCP socket of ours.
+    unsafe {
+        let sk = sys::smc_rs_helper_skb_fullsock(skb);
+        if !sk.is_null()
+            && tcp_events::offers_option(sk)
+            && u32::from(addr_of!((*sk).__sk_common.skc_state).read_volatile()) == sys::TCP_SYN_SENT
+            && sys::smc_rs_helper_skb_open_retries(skb) >= MAX_RETRIES
+        {
+            sys::smc_rs_helper_tcp_native_option_set(sk, false);
+        }
+    }
     sys::NF_ACCEPT
 }
 

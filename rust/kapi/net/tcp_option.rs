@@ -110,28 +110,29 @@ impl OptionHooks {
     }
 
     fn register(&self, net: &Net) -> Result {
-        // SAFETY: No requirements.
-        unsafe {
-            if sys::smc_rs_helper_tcp_native_option() {
-                sys::smc_rs_helper_tcp_native_option_use(1);
-                return Ok(());
-            }
-        }
         // SAFETY: The table is pinned and stays until it is unregistered.
         to_result(unsafe {
-            sys::nf_register_net_hooks(net.as_ptr(), self.ops.get().cast(), HOOKS as c_uint)
-        })
+            sys::nf_register_net_hooks(
+                net.as_ptr(),
+                self.ops.get().cast(),
+                tcp_hooks::needed() as c_uint,
+            )
+        })?;
+        // SAFETY: No requirements.
+        unsafe { sys::smc_rs_helper_tcp_native_option_use(1) };
+        Ok(())
     }
 
     /// Undoes `register`. May sleep.
     pub(crate) fn unregister(&self, net: &Net) {
         // SAFETY: Registered by `register` with the same arguments.
         unsafe {
-            if sys::smc_rs_helper_tcp_native_option() {
-                sys::smc_rs_helper_tcp_native_option_use(-1);
-            } else {
-                sys::nf_unregister_net_hooks(net.as_ptr(), self.ops.get().cast(), HOOKS as c_uint);
-            }
+            sys::smc_rs_helper_tcp_native_option_use(-1);
+            sys::nf_unregister_net_hooks(
+                net.as_ptr(),
+                self.ops.get().cast(),
+                tcp_hooks::needed() as c_uint,
+            );
         }
     }
 }
@@ -213,7 +214,7 @@ impl TcpSocket {
         // SAFETY: The socket is a TCP socket; the functions have no other requirements.
         unsafe {
             if sys::smc_rs_helper_tcp_native_option() {
-                return sys::smc_rs_helper_tcp_native_option_get(self.sk());
+                return sys::smc_rs_helper_tcp_native_option_seen(self.sk());
             }
         }
         tcp_events::option_seen(self.sock())
@@ -225,7 +226,7 @@ impl TcpSocket {
         // SAFETY: The socket is a TCP socket; the functions have no other requirements.
         unsafe {
             if sys::smc_rs_helper_tcp_native_option() {
-                return sys::smc_rs_helper_tcp_native_option_get(self.sk());
+                return sys::smc_rs_helper_tcp_native_option_kept(self.sk());
             }
         }
         let lock = self.sock().lock();
