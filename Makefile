@@ -12,6 +12,8 @@ all: module tools
 help:
 	@echo 'make demo     redis and iperf3 on TCP and over SMC-R, in a virtual machine'
 	@echo 'make test     all tests, host and virtual machine'
+	@echo 'make test-all all tests, also those on kernels of the project'"'"'s own, which are built first'
+	@echo 'make interop  tests against the SMC that comes with the kernel, on a kernel that has it'
 	@echo 'make check    the tests and checks that need no virtual machine'
 	@echo 'make bench    measures; results go to $(BUILD)/bench'
 	@echo 'make          builds the module and the tools'
@@ -46,6 +48,23 @@ test: all
 check: module
 	@scripts/check
 
+# The same, and what needs kernels of the project's own.
+test-all: all
+	@scripts/setup --kernel reference
+	@scripts/setup --kernel debug
+	@scripts/setup --kernel kasan
+	@scripts/test --all
+
+interop: tools
+	@scripts/setup --quiet --kernel reference
+	@selftests/run --in interop
+
+# Writes Documentation/interop.rst from a run of all cells.
+interop-table: tools
+	@scripts/setup --quiet --kernel reference
+	@RUN_LOGS=$(SMC_RS_BUILD)/interop selftests/run --in interop
+	@selftests/interop/table.py $(SMC_RS_BUILD)/interop
+
 shell: all
 	@selftests/vm -- bash
 
@@ -55,4 +74,4 @@ install: all
 clean:
 	rm -rf $(SMC_RS_BUILD) target
 
-.PHONY: all help setup module tools demo bench test check shell install clean
+.PHONY: all help setup module tools demo bench test test-all interop interop-table check shell install clean

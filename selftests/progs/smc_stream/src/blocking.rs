@@ -87,6 +87,10 @@ pub(crate) fn recv_stream(
         let n = match how {
             Recv::Plain => recv_plain(sock, piece, &mut tally)?,
             Recv::Flags => recv_flags(sock, piece, stream, &mut tally, &mut rng)?,
+            Recv::Slow => {
+                std::thread::sleep(Duration::from_millis(rng.range(1, 60)));
+                recv_plain(sock, piece, &mut tally)?
+            }
         };
         progress.received.store(tally.count(), Ordering::Relaxed);
         match n {

@@ -70,6 +70,8 @@ choice! {
         Plain = "plain",
         /// A mixture of PEEK, WAITALL, TRUNC and DONTWAIT.
         Flags = "flags",
+        /// `recv` without flags, after a pause each time, so that the sender is held up.
+        Slow = "slow",
     }
 }
 

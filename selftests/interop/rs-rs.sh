@@ -1,0 +1,13 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# smc_rs meets itself, on kernels whose TCP knows the option.
+#
+# vm: --kernel reference --module smc_rs --topology hosts --timeout 1500
+
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/matrix.sh"
+
+announce "smc_rs" "smc_rs"
+matrix
+done_testing

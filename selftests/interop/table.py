@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Writes Documentation/interop.rst from the outputs of the interoperability tests.
+
+usage: table.py FOLDER [OUTPUT]
+
+FOLDER has the files NAME.out that `RUN_LOGS=FOLDER selftests/run --in interop` left.
+"""
+
+import glob
+import os
+import re
+import sys
+
+RESULT = re.compile(r"^(?:\[2\] )?(not )?ok \d+ - (.*), (.*) <- (.*) \((server|client)\)")
+TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+
+HEAD = """.. SPDX-License-Identifier: GPL-2.0
+
+================
+Interoperability
+================
+
+Two virtual machines on ``rxe`` devices, each with an SMC implementation: ``smc_rs``, or ``smc``, the
+one that comes with the kernel. ``stock`` is Debian's kernel as packaged, where ``smc_rs`` puts the TCP
+option into packets by netfilter; the others run the kernel ``reference``, whose TCP knows the option.
+The left name of a column is the serving side. The column in which ``smc`` meets itself is the
+control: it shows what cannot be had from that side.
+
+In a row about SMC-R both sides must have counted connections over SMC-R and no fallback; in a row
+about a fallback each side must have counted the reason. All rows check every byte.
+
+This page is written by ``make interop-table``, which runs all of it.
+
+"""
+
+
+def read(folder):
+    """Returns {(row, server, client): passed} in the order of the outputs."""
+    results = {}
+    for name in sorted(glob.glob(os.path.join(folder, "*.out"))):
+        with open(name, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                match = RESULT.match(line)
+                if match:
+                    key = match[2], match[3], match[4]
+                    results[key] = results.get(key, True) and not match[1]
+    return results
+
+
+def ordered(results):
+    """Returns the rows in the order of the longest list, and the columns."""
+    columns = sorted({key[1:] for key in results}, key=lambda pair: (pair.count("smc"), pair))
+    rows = []
+    for row, *_ in results:
+        if row not in rows:
+            rows.append(row)
+    return rows, columns
+
+
+def table(results):
+    """Returns the table as reStructuredText."""
+    rows, columns = ordered(results)
+    lines = [["", *(f"{server} <- {client}" for server, client in columns)]]
+    for row in rows:
+        marks = (results.get((row, *pair)) for pair in columns)
+        lines.append([row, *({True: "yes", False: "no", None: "\\-"}[mark] for mark in marks)])
+    widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
+    rule = "  ".join("=" * max(width, 1) for width in widths)
+    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+            for line in lines]
+    # An empty first cell would join the line to the one above it.
+    text[0] = "row".ljust(widths[0]) + text[0].ljust(widths[0])[widths[0]:]
+    return "\n".join([rule, text[0], rule, *text[1:], rule, ""])
+
+
+def main():
+    results = read(sys.argv[1])
+    if not results:
+        sys.exit("table: there are no results in the folder.")
+    output = sys.argv[2] if len(sys.argv) > 2 else os.path.join(TOP, "Documentation", "interop.rst")
+    passed = sum(results.values())
+    with open(output, "w", encoding="utf-8") as file:
+        file.write(HEAD + table(results) + f"\n{passed} of {len(results)} passed.\n")
+
+
+if __name__ == "__main__":
+    main()
