@@ -149,6 +149,6 @@ impl Connection {
         info.unsent = tx.pending();
         info.peer_room = tx.peer_room();
         info.sent = inner.sent;
-        info.received = inner.received;
+        info.received = rx.received();
     }
 }
