@@ -31,14 +31,14 @@ enum Mode {
     Reflect,
     /// Add the option to SYNs and SYN-ACKs that arrive, for a peer on plain TCP
     Add,
-    /// Leave no room for the option in SYNs and SYN-ACKs that leave
+    /// Fill all room that is left for options in SYNs and SYN-ACKs that leave
     Fill,
     /// Discard arriving SYNs that carry the option
     Drop,
 }
 
 #[derive(Parser)]
-#[command(about = "Strips, reflects, adds, crowds out or drops the SMC option of TCP connections")]
+#[command(about = "Strips, reflects, adds, crowds or drops the SMC option of TCP connections")]
 struct Cli {
     /// What to do
     #[arg(value_enum)]
@@ -54,7 +54,7 @@ struct Cli {
 /// The rules of one run: packets of the port with SYN set go to the queue.
 fn ruleset(mode: Mode, port: u16, queue: u16) -> String {
     // Early on arrival, before anything that looks at the option; late on
-    // departure, except that crowding out must come before the option is added.
+    // departure, after it was added, which is the first thing that happens.
     let hooks: &[(&str, i32)] = match mode {
         Mode::Fill => &[("output", -400)],
         Mode::Reflect => &[("prerouting", -400), ("postrouting", 400)],
