@@ -104,11 +104,13 @@ impl kernel::InPlaceModule for SmcRs {
             work: WorkDone(global.clone()),
             installed: global::install(global)?,
             groups: GroupsEnd(global.clone()),
+            // First of all, so that another owner of the family is what an operator is told about.
+            // Until the namespaces are ready, `socket()` fails with `ENETDOWN`.
+            family <- FamilyRegistration::new(module),
             settings <- SettingsRegistration::<SmcSettings>::new(),
             namespaces <- PernetRegistration::new(),
             devices <- ClientRegistration::<DeviceWatcher>::new(),
             files <- NetFileRegistration::<StatusFile>::new(),
-            family <- FamilyRegistration::new(module),
             netlink <- SmcFamily::new(module),
             pnet <- PnetFamily::new(module),
             events <- EventFamily::new(module),
