@@ -110,7 +110,15 @@ add_rxe b rxe1
 set_to a smcr_max_send_wr 2
 set_to b smcr_max_send_wr 2
 set_to b smcr_max_recv_wr 1024
-sleep 2
+# The server does not hear of a device that goes: it would answer with the group that was.
+no_groups() {
+	local ns
+	for ns in a b; do
+		[ "$(ip netns exec "$ns" awk '$1 == "link_groups" { print $2 }' /proc/net/smc_rs)" = 0 ] ||
+			return 1
+	done
+}
+check "the link groups have ended" wait_for 60 no_groups
 check "data flow with the fewest work requests" smcr smc_stream both --server-ns a --client-ns b \
 	--family smc --addr "$A" --port 7200 --conns 8 --bytes 500K --bidir --seed "$SEED" --timeout 120
 for ns in a b; do
