@@ -18,6 +18,7 @@ use crate::reason::DeclineReason;
 use crate::wire::llc::{Body, DeleteLinkReason, Message, RkeyAnswer};
 use core::ops::{Deref, DerefMut};
 use rkey::Local;
+pub use rkey::MAX_DELETE_V1;
 use setup::Setup;
 use test_link::Probe;
 

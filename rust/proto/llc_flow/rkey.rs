@@ -10,7 +10,7 @@ use crate::wire::llc::{Body, ConfirmRkey, ConfirmRkeyCont, DeleteRkey, List, Mes
 use core::ops::{Deref, DerefMut};
 
 /// The most keys in one DELETE RKEY of version 1.
-const MAX_DELETE_V1: usize = 8;
+pub const MAX_DELETE_V1: usize = 8;
 
 /// The exchange this side has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl LinkFlow {
         Ok(self.request(Body::ConfirmRkey(request)))
     }
 
-    /// Withdraws RMBs of this side, at most eight at once. They may be freed after
+    /// Withdraws RMBs of this side, at most [`MAX_DELETE_V1`] at once. They may be freed after
     /// [`Event::RkeysDeleted`].
     ///
     /// # Errors

@@ -14,6 +14,10 @@ use smc_kapi::{
     trace,
     work, //
 };
+use smc_proto::{
+    ids::Rkey,
+    llc_flow::MAX_DELETE_V1, //
+};
 
 use super::{
     buffers::BufferPool,
@@ -199,9 +203,16 @@ impl LinkGroup {
         let (Ok(idle), Some(link)) = (idle, self.link()) else {
             return;
         };
-        for (rmb, _) in idle.iter() {
-            // A peer that does not answer is found out by the link test.
-            let _ = self.delete_rkey(&link, rmb.rkey());
+        for rmbs in idle.chunks(MAX_DELETE_V1) {
+            let mut rkeys = [Rkey(0); MAX_DELETE_V1];
+            for (rkey, (rmb, _)) in rkeys.iter_mut().zip(rmbs) {
+                *rkey = rmb.rkey();
+            }
+            let rkeys = rkeys.get(..rmbs.len()).unwrap_or(&[]);
+            // A peer that does not answer ends the group.
+            if self.delete_rkeys(&link, rkeys).is_err() {
+                return;
+            }
         }
     }
 }

@@ -216,13 +216,31 @@ impl LinkGroup {
                     None => return Err(ENOLINK),
                 }
             }
-            fsleep(Delta::from_millis(RKEY_PAUSE_MS));
+            self.pause_before_retry()?;
         }
         Err(EBUSY)
     }
 
-    /// Withdraws the key of an RMB and waits until the peer knows. May sleep.
-    pub(super) fn delete_rkey(self: &Arc<Self>, link: &Arc<Link>, rkey: Rkey) -> Result {
+    /// Sleeps before an exchange is tried again that another one was in the way of.
+    ///
+    /// # Errors
+    ///
+    /// `ENOLINK` when the group ends: what was in the way will not be answered any more.
+    fn pause_before_retry(&self) -> Result {
+        if self.is_ending() {
+            return Err(ENOLINK);
+        }
+        fsleep(Delta::from_millis(RKEY_PAUSE_MS));
+        Ok(())
+    }
+
+    /// Withdraws the keys of RMBs, at most [`smc_proto::llc_flow::MAX_DELETE_V1`] at once, and waits until the peer
+    /// knows. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` when other exchanges were in the way for too long, `ENOLINK` when the group ends.
+    pub(super) fn delete_rkeys(self: &Arc<Self>, link: &Arc<Link>, rkeys: &[Rkey]) -> Result {
         let deadline = now_ms() + RKEY_WAIT_MS;
         while now_ms() < deadline {
             self.llc.lock().deleted = false;
@@ -230,7 +248,7 @@ impl LinkGroup {
             let len = {
                 let mut llc = self.llc.lock();
                 let flow = llc.flow.as_mut().ok_or(ENOLINK)?;
-                match flow.delete_rkeys(&[rkey], now_ms()) {
+                match flow.delete_rkeys(rkeys, now_ms()) {
                     Ok(message) => message.emit(&mut buf).map_err(|_| EINVAL)?,
                     Err(_) => 0,
                 }
@@ -242,7 +260,7 @@ impl LinkGroup {
                     None => Err(ENOLINK),
                 };
             }
-            fsleep(Delta::from_millis(RKEY_PAUSE_MS));
+            self.pause_before_retry()?;
         }
         Err(EBUSY)
     }
@@ -435,7 +453,7 @@ impl LinkGroup {
 }
 
 /// Room for a message that this side makes up itself: at most an ADD LINK of version 2 without
-/// keys, or a DELETE RKEY of one.
+/// keys, or a DELETE RKEY of version 1.
 const RECEIVE_BYTES_SMALL: usize = 128;
 
 impl WorkItem<0> for LinkGroup {
