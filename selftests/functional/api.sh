@@ -5,6 +5,7 @@
 # of an RDMA device, on SMC with IPv6 addresses, and on TCP as the measure.
 #
 # vm: --topology pair --timeout 900
+# waits
 
 . "$(dirname "$0")/../lib.sh"
 need_module

@@ -5,6 +5,7 @@
 # path, with two kernels that know nothing of each other but what they send.
 #
 # vm: --topology hosts --timeout 1200
+# alone
 
 . "$(dirname "$0")/../lib.sh"
 # Both hosts must draw the same plans.

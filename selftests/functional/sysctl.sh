@@ -104,6 +104,26 @@ set_to b smcr_max_conns_per_lgr 255
 stop_all
 check "the connections are gone" wait_for 30 quiet a b
 
+# Small writes go out at once when they are not to wait for each other. A slow network sees to it
+# that all of them are made before the first is acknowledged.
+WRITES=12
+writes() {
+	local before
+	set_to b autocorking_size "$1"
+	before=$(counter b cdc_sent)
+	smc_stream both --server-ns a --client-ns b --family smc --addr "$A" --port $((7300 + $2)) \
+		--bytes $((WRITES * 100)) --msg-min 100 --msg-max 100 --seed "$SEED" --timeout 120 >/dev/null ||
+		return 1
+	echo $(($(counter b cdc_sent) - before))
+}
+check "the network is slowed down" in_b tc qdisc add dev veth0 root netem delay 100ms
+corked=$(writes 65536 0)
+uncorked=$(writes 0 1)
+in_b tc qdisc del dev veth0 root
+set_to b autocorking_size 65536
+note "messages for $WRITES writes: $corked, without autocorking $uncorked"
+check "without autocorking there are more messages" test "$uncorked" -gt "$corked"
+
 # Work requests: the smallest numbers still carry data.
 remove_rxe b rxe1
 add_rxe b rxe1
@@ -125,26 +145,6 @@ for ns in a b; do
 	set_to $ns smcr_max_send_wr 16
 	set_to $ns smcr_max_recv_wr 48
 done
-
-# Small writes go out at once when they are not to wait for each other. A slow network sees to it
-# that all of them are made before the first is acknowledged.
-WRITES=12
-writes() {
-	local before
-	set_to b autocorking_size "$1"
-	before=$(counter b cdc_sent)
-	smc_stream both --server-ns a --client-ns b --family smc --addr "$A" --port $((7300 + $2)) \
-		--bytes $((WRITES * 100)) --msg-min 100 --msg-max 100 --seed "$SEED" --timeout 120 >/dev/null ||
-		return 1
-	echo $(($(counter b cdc_sent) - before))
-}
-check "the network is slowed down" in_b tc qdisc add dev veth0 root netem delay 100ms
-corked=$(writes 65536 0)
-uncorked=$(writes 0 1)
-in_b tc qdisc del dev veth0 root
-set_to b autocorking_size 65536
-note "messages for $WRITES writes: $corked, without autocorking $uncorked"
-check "without autocorking there are more messages" test "$uncorked" -gt "$corked"
 
 # Handshakes under load.
 set_to a limit_smc_hs 1

@@ -19,7 +19,7 @@ use play::{judge, play, Ending, Role, Seen};
 use smc_proto::ids::Eid;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use testlib::event::poll_one;
@@ -49,6 +49,9 @@ enum RoleArgs {
     Server {
         #[command(flatten)]
         common: Common,
+        /// Connections at one time
+        #[arg(long, default_value_t = 6)]
+        jobs: usize,
         /// The application; it must connect, expect an echo, and exit with 0 if it came
         #[arg(last = true, required = true)]
         app: Vec<String>,
@@ -181,8 +184,13 @@ fn play_client(common: &Common, number: usize, case: &Case) -> (String, Outcome)
     (describe(case, &ending), outcome)
 }
 
-fn run_client(common: &Common, jobs: usize) -> Result<usize, String> {
-    let chosen = common.select(&client_cases())?;
+/// Plays all cases, `jobs` at one time, and reports each.
+fn run_all(
+    role: &str,
+    chosen: Vec<(usize, &'static Case)>,
+    jobs: usize,
+    play: impl Fn(usize, &'static Case) -> (String, Outcome) + Sync,
+) -> Result<usize, String> {
     let reporter = Mutex::new(Reporter::new(chosen.len()));
     let queue = Mutex::new(VecDeque::from(chosen));
     std::thread::scope(|s| {
@@ -191,10 +199,10 @@ fn run_client(common: &Common, jobs: usize) -> Result<usize, String> {
                 let Some((number, case)) = queue.lock().ok().and_then(|mut q| q.pop_front()) else {
                     return;
                 };
-                let (text, outcome) = play_client(common, number, case);
+                let (text, outcome) = play(number, case);
                 if let Ok(mut r) = reporter.lock() {
                     say(&format!("# {text}"));
-                    r.report(&format!("client {}", case.name), &outcome);
+                    r.report(&format!("{role} {}", case.name), &outcome);
                 }
             });
         }
@@ -205,25 +213,24 @@ fn run_client(common: &Common, jobs: usize) -> Result<usize, String> {
         .map_err(|_| "a case panicked".to_owned())
 }
 
+fn run_client(common: &Common, jobs: usize) -> Result<usize, String> {
+    let chosen = common.select(&client_cases())?;
+    run_all("client", chosen, jobs, |number, case| {
+        play_client(common, number, case)
+    })
+}
+
 /// Starts the application, plays the server, and waits for both.
 fn play_server(
     common: &Common,
-    listener: &Sock,
+    listener: &Mutex<Sock>,
     app: &[String],
     number: usize,
     case: &Case,
 ) -> Result<(Ending, bool, f64), String> {
     let start = Instant::now();
-    let mut child = Command::new(&app[0])
-        .args(&app[1..])
-        .spawn()
-        .map_err(|e| format!("the application cannot be started: {e}"))?;
-    let arrived = poll_one(listener, libc::POLLIN, 10_000).map_err(|e| format!("poll: {e}"))?;
-    let ending = if arrived == 0 {
-        Err("the application did not connect within 10 s".to_owned())
-    } else {
-        answer(common, listener, number, case)
-    };
+    let (mut child, accepted) = meet(listener, app)?;
+    let ending = accepted.and_then(|sock| answer(common, sock, number, case));
     let end = Instant::now() + Duration::from_secs(case.within + 20);
     loop {
         if let Some(status) = child.try_wait().map_err(|e| format!("waitpid: {e}"))? {
@@ -238,10 +245,27 @@ fn play_server(
     }
 }
 
-fn answer(common: &Common, listener: &Sock, number: usize, case: &Case) -> Result<Ending, String> {
-    let (sock, _) = listener
-        .accept(libc::SOCK_CLOEXEC)
-        .map_err(|e| format!("accept: {e}"))?;
+/// Starts the application and accepts its connection. One at a time, so that the connection is
+/// surely that of this application.
+fn meet(listener: &Mutex<Sock>, app: &[String]) -> Result<(Child, Result<Sock, String>), String> {
+    let listener = listener.lock().map_err(|_| "a case panicked")?;
+    let child = Command::new(&app[0])
+        .args(&app[1..])
+        .spawn()
+        .map_err(|e| format!("the application cannot be started: {e}"))?;
+    let arrived = poll_one(&listener, libc::POLLIN, 10_000).map_err(|e| format!("poll: {e}"))?;
+    let accepted = if arrived == 0 {
+        Err("the application did not connect within 10 s".to_owned())
+    } else {
+        listener
+            .accept(libc::SOCK_CLOEXEC)
+            .map(|(sock, _)| sock)
+            .map_err(|e| format!("accept: {e}"))
+    };
+    Ok((child, accepted))
+}
+
+fn answer(common: &Common, sock: Sock, number: usize, case: &Case) -> Result<Ending, String> {
     set_up(&sock)?;
     // The Proposal comes first in every case, and it must be a good one.
     let terms = play::proposal(&sock)?;
@@ -268,18 +292,14 @@ fn judge_server(case: &Case, result: Result<(Ending, bool, f64), String>) -> (St
     (text, outcome)
 }
 
-fn run_server(common: &Common, app: &[String]) -> Result<usize, String> {
+fn run_server(common: &Common, jobs: usize, app: &[String]) -> Result<usize, String> {
     let chosen = common.select(&server_cases())?;
     let listener = Sock::listener(Family::Tcp, IpAddr::V4(common.addr), common.port, 16)
         .map_err(|e| format!("cannot listen on {}: {e}", common.at()))?;
-    let mut reporter = Reporter::new(chosen.len());
-    for (number, case) in chosen {
-        let result = play_server(common, &listener, app, number, case);
-        let (text, outcome) = judge_server(case, result);
-        say(&format!("# {text}"));
-        reporter.report(&format!("server {}", case.name), &outcome);
-    }
-    Ok(reporter.failed())
+    let listener = Mutex::new(listener);
+    run_all("server", chosen, jobs, |number, case| {
+        judge_server(case, play_server(common, &listener, app, number, case))
+    })
 }
 
 /// Runs the command while silent connections wait; returns 0 if it succeeds.
@@ -315,7 +335,7 @@ fn main() -> ExitCode {
     raise_file_limit();
     let outcome = match Cli::parse().role {
         RoleArgs::Client { common, jobs } => run_client(&common, jobs),
-        RoleArgs::Server { common, app } => run_server(&common, &app),
+        RoleArgs::Server { common, jobs, app } => run_server(&common, jobs, &app),
         RoleArgs::Flood {
             addr,
             port,
