@@ -220,6 +220,18 @@ quiet() {
 	done
 }
 
+# gone SECONDS NAMESPACE...: within this time no connection is left in them.
+gone() {
+	local limit=$1 ns
+	shift
+	wait_for "$limit" quiet "$@" && return
+	for ns; do
+		ip netns exec "$ns" grep '^conn' /proc/net/smc_rs | sed "s/^/$ns: /"
+		ip netns exec "$ns" ss -Htanp | sed "s/^/$ns: tcp /"
+	done
+	return 1
+}
+
 # echo_server NAMESPACE FAMILY ADDRESS PORT [ARGUMENT...]
 echo_server() {
 	local ns=$1 family=$2 address=$3 port=$4

@@ -17,6 +17,6 @@ subtest "SMC-R" \
 # The first namespace has no RDMA device.
 subtest "fallback without an RDMA device" smc_api --family smc --expect fallback
 subtest "IPv6" smc_api --family smc6 --server-ns a --client-ns b --addr "$A6"
-check "all connections are gone within 20 s" wait_for 20 quiet a b
+check "all connections are gone within 20 s" gone 20 a b
 check "the processors are idle afterwards" cpu_idle
 done_testing

@@ -102,7 +102,7 @@ for reader in $readers; do
 done
 note "$(tr '\n' ' ' <"$WORK/lists")"
 stop_all
-check "the connections are gone within 20 s" wait_for 20 quiet a b
+check "the connections are gone within 20 s" gone 20 a b
 check "no socket is left in the list" wait_for 20 is "[] []" sh -c \
 	'echo $(ip netns exec a smcss --json -a) $(ip netns exec b smcss --json -a)'
 done_testing

@@ -162,6 +162,6 @@ check "killed clients of connections that fell back" falls_back "a $NOSMC server
 stop_middlebox a
 
 stop "$smc_server"
-check "all connections are gone within 20 s" wait_for 20 quiet a b
+check "all connections are gone within 20 s" gone 20 a b
 check "the processors are idle afterwards" cpu_idle
 done_testing

@@ -33,7 +33,7 @@ sleep 10
 check "hardly any packets are sent" test $(($(packets) - first)) -lt "$CONNECTIONS"
 note "packets in 10 s: $(($(packets) - first)), memory_bytes: $(both memory_bytes)"
 stop_all
-check "closed connections are gone within 20 s" wait_for 20 quiet a b
+check "closed connections are gone within 20 s" gone 20 a b
 no_memory() {
 	[ "$(both memory_bytes)" -eq 0 ]
 }

@@ -152,7 +152,7 @@ check "bytes received, as the program counts them" is "$(cat "$WORK/total")" \
 	echo $(($(stats a RX_BYTES) - received))
 check "handshakes won by the server" is 1 echo $(($(stats a SRV_V2_SUCC_CNT) - served))
 stop_all
-check "the connections are gone" wait_for 20 quiet a b
+check "the connections are gone" gone 20 a b
 check "no send buffer is in use" wait_for 10 is 0 stats b TX_RMB_USAGE
 check "no receive buffer is in use" wait_for 10 is 0 stats b RX_RMB_USAGE
 
@@ -220,5 +220,5 @@ for reader in $readers; do
 done
 note "$(tr '\n' ' ' <"$WORK/lists")"
 stop_all
-check "the connections are gone within 20 s" wait_for 20 quiet a b
+check "the connections are gone within 20 s" gone 20 a b
 done_testing

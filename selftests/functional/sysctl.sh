@@ -77,7 +77,7 @@ check "those of the other namespace have not" have_sizes a "65536 65536"
 stop "$client"
 set_to b wmem 65536
 set_to b rmem 65536
-check "the connection is gone" wait_for 20 quiet a b
+check "the connection is gone" gone 20 a b
 
 # Connections of a link group.
 groups() {
@@ -102,7 +102,7 @@ done
 check "20 connections need two link groups of 16" wait_for 40 two_groups
 set_to b smcr_max_conns_per_lgr 255
 stop_all
-check "the connections are gone" wait_for 30 quiet a b
+check "the connections are gone" gone 30 a b
 
 # Small writes go out at once when they are not to wait for each other. A slow network sees to it
 # that all of them are made before the first is acknowledged.

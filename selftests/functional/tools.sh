@@ -104,7 +104,7 @@ moving() {
 check "top shows a connection that moves" wait_for 20 moving
 in_b smc top -i 1 -n 1 | sed 's/^/# /'
 stop_all
-check "the connections are gone" wait_for 20 quiet a b
+check "the connections are gone" gone 20 a b
 
 # 7. Events.
 echo_server a smc "$A" 7000

@@ -76,13 +76,17 @@ impl Conn {
     }
 
     /// Plans the next write while `unacked` messages of this connection are on their way; `None`
-    /// when nothing can be written, or when it is better to wait and write more at once.
+    /// when nothing can be written, or when it is better to wait and write more at once, which is
+    /// never so when more than `cork` bytes wait.
     ///
     /// Whoever waits is called again: by a completion, by the peer's consumer cursor, or by the
     /// writer.
-    pub fn next_write_behind(&self, unacked: u8) -> Option<WritePlan> {
+    pub fn next_write_behind(&self, unacked: u8, cork: u32) -> Option<WritePlan> {
         let piece = self.piece_to_send();
         let plan = self.next_write(piece)?;
+        if self.tx.pending() > cork {
+            return Some(plan);
+        }
         let writer_comes = self.more_coming && (self.tx.in_flight() > 0 || self.is_writable());
         if writer_comes && self.tx.pending() < piece {
             return None;

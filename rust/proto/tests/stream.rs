@@ -24,6 +24,8 @@ struct Stream {
     calls: VecDeque<u32>,
     asleep: bool,
     messages: [u32; 2],
+    /// Bytes that may be collected.
+    cork: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,12 +68,14 @@ impl Stream {
             calls: calls.iter().copied().collect(),
             asleep: false,
             messages: [0; 2],
+            cork: u32::MAX,
         }
     }
 
     fn push(&mut self) {
         while self.unacked.len() < usize::from(MAX_UNACKED) {
-            let plan = self.sender.next_write_behind(self.unacked.len() as u8);
+            let unacked = self.unacked.len() as u8;
+            let plan = self.sender.next_write_behind(unacked, self.cork);
             if plan.is_none() && !self.sender.cdc_due() {
                 return;
             }
@@ -169,6 +173,7 @@ fn nothing_waits_for_ever() {
         let most = [100, 10_000, 70_000, 400_000][random.below(4) as usize];
         let calls: Vec<u32> = (0..60).map(|_| 1 + random.below(most)).collect();
         let mut stream = Stream::new(send, rmbe, mover, &calls);
+        stream.cork = [0, 500, 65_536, u32::MAX][random.below(4) as usize];
         stream.run(|steps| {
             let (a, b) = (random.below(5) as usize, random.below(5) as usize);
             steps.swap(a, b);
@@ -192,4 +197,22 @@ fn a_stream_needs_few_messages() {
     assert!(writes <= 310 && updates <= 210, "{writes} and {updates}");
     let [writes, updates] = messages_of_a_stream(Mover::Processor);
     assert!(writes <= 210 && updates <= 110, "{writes} and {updates}");
+}
+
+/// The messages for small calls, all made before the first is acknowledged.
+fn messages_of_small_calls(cork: u32) -> u32 {
+    let mut stream = Stream::new(65_536, 65_536, Mover::Processor, &[100; 12]);
+    stream.cork = cork;
+    while stream.write() {}
+    let unacked = stream.unacked.len();
+    assert!(unacked <= usize::from(MAX_UNACKED));
+    stream.run(|_| ());
+    stream.messages[0]
+}
+
+#[test]
+fn small_calls_are_collected_up_to_a_limit() {
+    // Two go at once and the rest together; without a limit, as many as may be unacknowledged.
+    assert_eq!(messages_of_small_calls(u32::MAX), 3);
+    assert_eq!(messages_of_small_calls(0), u32::from(MAX_UNACKED) + 1);
 }

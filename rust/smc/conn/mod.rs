@@ -333,15 +333,13 @@ impl Connection {
         else {
             return events;
         };
-        let corking = self.group.net().settings.autocorking_size();
+        let cork = self.group.net().settings.autocorking_size();
         while *in_flight < MAX_UNACKED {
             let held = *corked && !conn.is_closing() && conn.send_room() > 0;
             let plan = if held {
                 None
-            } else if conn.tx().pending() > corking {
-                conn.next_write(conn.piece_to_send())
             } else {
-                conn.next_write_behind(*in_flight)
+                conn.next_write_behind(*in_flight, cork)
             };
             if plan.is_none() && !conn.cdc_due() {
                 if !held && conn.tx().pending() > 0 && conn.tx().peer_room() == 0 {
