@@ -93,6 +93,19 @@ for wait in block epoll-edge; do
 	check "the server falls back, too, $wait" falls_back "a" smc --wait "$wait"
 done
 stop_middlebox b
+for wait in block epoll-edge; do
+	check "no room in the SYN, $wait" falls_back "b $NOSMC client" \
+		tcp_crowd -- ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --wait "$wait"
+done
+start tcp_crowd -- ip netns exec a smc_stream echo --family smc --addr "$A" --port 7007
+wait_port a 7007
+for wait in block epoll-edge; do
+	check "no room in the SYN-ACK, $wait" falls_back "b $NOSMC client" \
+		ping_from_b smc "$A" 7007 --wait "$wait"
+	check "the server knows, $wait" falls_back "a" ping_from_b smc "$A" 7007 --wait "$wait"
+done
+check "a shorter option leaves room" smcr tcp_crowd --bytes 12 -- \
+	ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000
 middlebox b fill 7000
 check "the SYN is filled up after the option was added: it is found" smcr smc
 stop_middlebox b
