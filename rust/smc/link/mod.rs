@@ -82,7 +82,7 @@ pub(crate) struct Link {
     #[pin]
     group: SpinLockBh<Option<Arc<LinkGroup>>>,
     #[pin]
-    pub(crate) tx: SpinLockBh<tx::SendSlots>,
+    pub(crate) tx: SpinLockBh<tx::OwnedSlots>,
     heard_at: Atomic<u64>,
     peer_qpn: Atomic<u32>,
     // Destroyed in this order: the queue pair before its completion queue and protection domain.
@@ -127,7 +127,7 @@ impl Link {
         let registrar = new_registrar(&pd, &cq, &port)?;
         let tx_memory = tx::SendMemory::new(&pd, group.net())?;
         let rx_memory = rx::ReceiveMemory::new(&pd, group.net(), receives)?;
-        let slots = tx::SendSlots::new(settings.max_send_wr());
+        let slots = tx::OwnedSlots::new(settings.max_send_wr());
         let psn = Psn::new(smc_kapi::module::random_u32());
         let link = Arc::pin_init(
             try_pin_init!(Self {

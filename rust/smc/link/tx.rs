@@ -2,7 +2,7 @@
 
 //! Sending on a link: the memory of the message slots, and who is told when one returns.
 //!
-//! Which slots are free and who waits for one is counted by [`Table`]; nobody sleeps for a slot.
+//! Which slots are free and who waits for one is counted by [`SendSlots`]; nobody sleeps for a slot.
 
 use kernel::{
     prelude::*,
@@ -29,7 +29,7 @@ use smc_kapi::{
 use smc_proto::{
     ids::Rkey,
     send_slots::{
-        SendSlots as Table,
+        SendSlots,
         Slot,
         CDC_SLOTS,
         LLC_SLOTS,
@@ -104,18 +104,18 @@ pub(crate) enum SlotOwner {
     Llc,
 }
 
-/// The send slots of a link.
-pub(crate) struct SendSlots {
-    table: Table,
+/// The send slots of a link, with who is told about each.
+pub(crate) struct OwnedSlots {
+    table: SendSlots,
     owners: [Option<SlotOwner>; SLOTS as usize],
     closed: bool,
 }
 
-impl SendSlots {
+impl OwnedSlots {
     /// Slots for `limit` messages in all, as far as there are so many.
     pub(super) fn new(limit: u32) -> Self {
         Self {
-            table: Table::with_limit(limit),
+            table: SendSlots::with_limit(limit),
             owners: [const { None }; SLOTS as usize],
             closed: false,
         }
@@ -139,7 +139,7 @@ impl SendSlots {
     /// Refuses new messages and gives back all owners, to be dropped outside the lock.
     pub(super) fn close(&mut self) -> [Option<SlotOwner>; SLOTS as usize] {
         self.closed = true;
-        self.table = Table::new();
+        self.table = SendSlots::new();
         core::mem::replace(&mut self.owners, [const { None }; SLOTS as usize])
     }
 }
