@@ -126,10 +126,11 @@ impl Connection {
         // not the last one, and no open socket keeps the device from going.
         drop(link);
         self.cancel_uncork();
-        if !self.group.forget(self) {
-            return;
+        if self.group.forget(self) {
+            self.rmb.mark_used(touched);
         }
-        self.rmb.mark_used(touched);
+        // Of several that retire the connection at once, whoever took the mark counts, which need
+        // not be the one that takes it out of the table.
         if counted {
             self.group.net().stats.active.add(-1);
             events::connection(self, false);
