@@ -38,7 +38,8 @@ use smc_proto::{
             Message,
             RdmaEndpoint,
             HEADER_LEN,
-            MAX_LEN, //
+            MAX_LEN,
+            MAX_RECEIVE_LEN, //
         }, //
     },
 };
@@ -126,6 +127,14 @@ impl From<DeclineReason> for Stop {
 impl Handshake<'_> {
     /// Reads one CLC message, as long as its header says and no further.
     fn read(&self, awaited: Kind, wait_ms: u64) -> Result<Message, Stop> {
+        // Room for the longest message comes first: while nothing was taken from the stream it can
+        // still be left to the program.
+        let Ok(mut bytes) = KVec::with_capacity(MAX_RECEIVE_LEN, GFP_KERNEL) else {
+            return Err(Stop::Protocol(
+                Outcome::Decline(DeclineReason::MEM),
+                Some(awaited),
+            ));
+        };
         let deadline = now_ms() + wait_ms;
         let mut head = [0; HEADER_LEN];
         if self.read_exact(&mut head, deadline)? == 0 {
@@ -139,7 +148,6 @@ impl Handshake<'_> {
             Err(error) => return Err(self.skip(&head, error, deadline)),
         };
         // The rest is read whole, also what a newer version may have added to the message.
-        let mut bytes = KVec::with_capacity(header.length, GFP_KERNEL).map_err(no_memory)?;
         bytes
             .extend_from_slice(&head, GFP_KERNEL)
             .map_err(no_memory)?;
