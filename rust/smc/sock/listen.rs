@@ -16,9 +16,9 @@ use kernel::{
         Arc, //
     },
     workqueue::{
-        impl_has_work,
-        new_work,
-        Work,
+        impl_has_delayed_work,
+        new_delayed_work,
+        DelayedWork,
         WorkItem, //
     },
 };
@@ -64,6 +64,8 @@ const MAX_BACKLOG: i32 = 4096;
 const MIN_HANDSHAKES: usize = 256;
 /// Handshakes under way from which on new ones are shed, where the namespace says so.
 const SHED_ABOVE: usize = 32;
+/// After so many milliseconds a connection is tried to be taken again for which there was no memory.
+const RETRY_MS: u32 = 100;
 
 /// A listening socket.
 #[pin_data]
@@ -82,11 +84,11 @@ pub(crate) struct Listener {
     #[pin]
     queue: SpinLockBh<Queue>,
     #[pin]
-    work: Work<Listener>,
+    work: DelayedWork<Listener>,
 }
 
-impl_has_work! {
-    impl HasWork<Self> for Listener { self.work }
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for Listener { self.work }
 }
 
 struct Queue {
@@ -125,7 +127,7 @@ impl Listener {
                     pending: 0,
                     closed: false,
                 }, "smc_listener"),
-                work <- new_work!("smc_listener_work"),
+                work <- new_delayed_work!("smc_listener_work"),
             }? Error),
             GFP_KERNEL,
         )
@@ -133,7 +135,7 @@ impl Listener {
 
     /// The TCP listener has connections, or room came free. Any context.
     pub(crate) fn kick(self: &Arc<Self>) {
-        work::queue::<_, 0>(&self.global.server_queue, self);
+        work::reschedule::<_, 0>(&self.global.server_queue, self, 0);
     }
 
     /// Whether `accept()` would return a connection.
@@ -171,11 +173,17 @@ impl Listener {
         };
         self.shed_or_not(&listening);
         while self.has_room() {
-            let Ok(tcp) = listening.accept_nonblock() else {
-                return;
+            let tcp = match listening.accept_nonblock() {
+                Ok(tcp) => tcp,
+                // Nothing else would bring the listener back to a connection that is there.
+                Err(error) if error == ENOMEM || error == ENFILE => {
+                    work::schedule::<_, 0>(&self.global.server_queue, self, RETRY_MS);
+                    return;
+                }
+                Err(_) => return,
             };
             let Ok(tcp) = Arc::new(tcp, GFP_KERNEL) else {
-                return;
+                continue;
             };
             if let Some(reason) = self.refusal {
                 self.add(tcp, Outcome::Tcp(Fallback::quiet(reason)));
@@ -266,7 +274,7 @@ impl Listener {
         for entry in ready {
             entry.discard();
         }
-        drop(work::cancel_sync::<_, 0>(self));
+        drop(work::cancel_delayed_sync::<_, 0>(self));
         let tcp = self.tcp.lock().take();
         drop(tcp);
     }
