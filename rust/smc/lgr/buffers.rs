@@ -378,21 +378,24 @@ impl BufferPool {
         self.rmbs.retain(|(entry, _)| !Arc::ptr_eq(entry, rmb));
     }
 
-    /// Takes out the RMBs that were idle for long; the peer is to be told before they are dropped.
-    pub(crate) fn take_idle_rmbs(&mut self, now: u64) -> Result<KVec<(Arc<Rmb>, Arc<Mr>)>> {
+    /// Takes out the RMBs that were idle for long, as far as there is memory for their list; the
+    /// peer is to be told before they are dropped.
+    pub(crate) fn take_idle_rmbs(&mut self, now: u64) -> KVec<(Arc<Rmb>, Arc<Mr>)> {
         let mut idle = KVec::new();
         let mut index = 0;
         while let Some((rmb, _)) = self.rmbs.get(index) {
             if rmb.is_idle(now) {
-                idle.reserve(1, GFP_KERNEL)?;
+                if idle.reserve(1, GFP_KERNEL).is_err() {
+                    break;
+                }
                 if let Ok(entry) = self.rmbs.remove(index) {
-                    idle.push(entry, GFP_KERNEL)?;
+                    let _ = idle.push_within_capacity(entry);
                 }
             } else {
                 index += 1;
             }
         }
-        Ok(idle)
+        idle
     }
 
     /// Frees the send rings that were idle for long.

@@ -200,7 +200,7 @@ impl LinkGroup {
             pool.trim_rings(now);
             pool.take_idle_rmbs(now)
         };
-        let (Ok(idle), Some(link)) = (idle, self.link()) else {
+        let Some(link) = self.link() else {
             return;
         };
         for rmbs in idle.chunks(MAX_DELETE_V1) {

@@ -81,6 +81,9 @@ pub(super) struct Llc {
     confirmed: Option<RkeyAnswer>,
     deleted: bool,
     scratch: KVec<u8>,
+    /// Where the work item writes answers: one that did not go out for want of memory would be
+    /// missed by the peer.
+    answer: KVec<u8>,
 }
 
 impl Llc {
@@ -93,6 +96,7 @@ impl Llc {
             confirmed: None,
             deleted: false,
             scratch: KVec::from_elem(0u8, RECEIVE_BYTES, GFP_KERNEL)?,
+            answer: KVec::from_elem(0u8, RECEIVE_BYTES, GFP_KERNEL)?,
         })
     }
 
@@ -342,16 +346,17 @@ impl LinkGroup {
         }
     }
 
-    /// Takes a message out of the inbox and acts on it; false when there was none.
-    fn handle_next(self: &Arc<Self>, link: &Arc<Link>) -> bool {
-        let mut buf = KVec::new();
+    /// Takes a message out of the inbox and acts on it; false when there was none. The answer is
+    /// written to `answer`.
+    fn handle_next(self: &Arc<Self>, link: &Arc<Link>, answer: &mut [u8]) -> bool {
+        let mut len = 0;
         let event = {
             let mut guard = self.llc.lock();
             let llc = &mut *guard;
-            let Some(len) = self.inbox.lock().take(&mut llc.scratch) else {
+            let Some(received) = self.inbox.lock().take(&mut llc.scratch) else {
                 return false;
             };
-            let frame = llc.scratch.get(..len).unwrap_or(&[]);
+            let frame = llc.scratch.get(..received).unwrap_or(&[]);
             let message = match Message::parse(frame) {
                 Ok(message) => message,
                 Err(error) => {
@@ -379,13 +384,9 @@ impl LinkGroup {
                     return true;
                 }
             };
-            if let Some(answer) = &step.send {
-                // The answer may point into the frame, so it is written out under the lock.
-                if buf.resize(RECEIVE_BYTES, 0, GFP_KERNEL).is_err() {
-                    return true;
-                }
-                let len = answer.emit(&mut buf).unwrap_or(0);
-                buf.truncate(len);
+            if let Some(message) = &step.send {
+                // It may point into the frame, so it is written out under the lock.
+                len = message.emit(answer).unwrap_or(0);
             }
             let event = step.event;
             if let Some(event) = event {
@@ -393,8 +394,8 @@ impl LinkGroup {
             }
             event
         };
-        if !buf.is_empty() {
-            let _ = self.post(link, &buf, SEND_WAIT_MS);
+        if len > 0 {
+            let _ = self.post(link, answer.get(..len).unwrap_or(&[]), SEND_WAIT_MS);
         }
         self.llc_news.notify_all();
         if let Some(event) = event {
@@ -463,7 +464,10 @@ impl WorkItem<0> for LinkGroup {
         let Some(link) = this.link() else {
             return;
         };
-        while this.handle_next(&link) {}
+        // The item does not run twice at a time, so the buffer is always there.
+        let mut answer = core::mem::take(&mut this.llc.lock().answer);
+        while this.handle_next(&link, &mut answer) {}
+        this.llc.lock().answer = answer;
     }
 }
 
