@@ -13,6 +13,8 @@ pub(crate) mod eids;
 pub(crate) mod events;
 pub(crate) mod global;
 pub(crate) mod handshake;
+#[cfg(CONFIG_KUNIT = "y")]
+mod kunit;
 pub(crate) mod lgr;
 pub(crate) mod link;
 pub(crate) mod netlink;

@@ -11,6 +11,7 @@ BUILD = os.environ.get("SMC_RS_BUILD", os.path.join(TOP, "build"))
 IN_ROOT = os.path.join(TOP, "scripts", "in-root")
 PROBE_SECONDS = 30
 KERNELS = ("stock", "reference", "debug", "kasan")
+CHECKING = ("debug", "kasan")
 MODULES = ("smc_rs", "smc", "none")
 
 

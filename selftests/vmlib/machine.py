@@ -115,6 +115,9 @@ class Machine:
         append = ("console=ttyS0 loglevel=5 panic=-1 net.ifnames=0 mitigations=off"
                   " tsc=reliable no_timer_check watchdog_thresh=30"
                   " rcupdate.rcu_cpu_stall_timeout=60 " + self.options.append)
+        if self.where["kind"] in host.CHECKING:
+            # KUnit is built in there, and off unless it is asked for.
+            append += " kunit.enable=1"
         return ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
                 "-machine", "q35,usb=off,vmport=off", "-accel", accel, "-cpu", cpu,
                 "-smp", str(self.options.cpus), "-m", self.options.memory,
