@@ -14,6 +14,12 @@ use kernel::{
         Arc,
         Mutex, //
     },
+    workqueue::{
+        impl_has_work,
+        new_work,
+        Work,
+        WorkItem, //
+    },
 };
 use smc_kapi::{
     net::{
@@ -29,6 +35,7 @@ use smc_kapi::{
         GidKind,
         PortEvent, //
     },
+    work, //
 };
 use smc_proto::ids::{
     Gid,
@@ -208,18 +215,14 @@ impl DeviceTable {
         Ok(())
     }
 
-    /// A port of the device changed: its tables are read again. May sleep.
-    fn refresh(&self, device: &Arc<Device>) {
-        let Ok(new) = Entry::read(device.clone()) else {
-            return;
-        };
-        let mut devices = self.devices.lock();
-        let old = devices
-            .iter_mut()
-            .find(|entry| entry.device.id() == device.id())
-            .map(|entry| core::mem::replace(entry, new));
-        drop(devices);
-        drop(old);
+    /// Reads the tables of all devices again. May sleep. With the mutex held no device that is in
+    /// the table can be removed meanwhile.
+    fn refresh(&self) {
+        for entry in self.devices.lock().iter_mut() {
+            if let Ok(new) = Entry::read(entry.device.clone()) {
+                *entry = new;
+            }
+        }
     }
 
     fn remove(&self, device: &Arc<Device>) {
@@ -235,6 +238,39 @@ impl DeviceTable {
 fn usable(entry: &GidEntry, kinds: &[GidKind]) -> bool {
     let family_fits = entry.kind != GidKind::RoceV2 || Gid(entry.gid).ipv4().is_some();
     kinds.contains(&entry.kind) && family_fits
+}
+
+/// Reads the tables again after a port has changed. A query of a port may take the RTNL, whose
+/// holder may wait for the RDMA core's list of handlers, so no handler can do it.
+#[pin_data]
+pub(crate) struct Refresher {
+    #[pin]
+    work: Work<Refresher>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Refresher { self.work }
+}
+
+impl Refresher {
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                work <- new_work!("smc_device_refresher"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+}
+
+impl WorkItem for Refresher {
+    type Pointer = Arc<Refresher>;
+
+    fn run(_this: Arc<Refresher>) {
+        if let Some(global) = global::get() {
+            global.devices.refresh();
+        }
+    }
 }
 
 /// Receives devices from the RDMA core.
@@ -267,7 +303,7 @@ impl Client for DeviceWatcher {
 impl EventHandler for DeviceWatcher {
     fn port_event(device: &Arc<Device>, port: u32, event: PortEvent) {
         if let Some(global) = global::get() {
-            global.devices.refresh(device);
+            work::queue::<_, 0>(&global.link_queue, &global.refresher);
             global.groups.port_event(device, port, event);
         }
     }

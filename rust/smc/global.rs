@@ -25,7 +25,10 @@ use smc_proto::ids::{
 };
 
 use crate::smc::{
-    device::DeviceTable,
+    device::{
+        DeviceTable,
+        Refresher, //
+    },
     eids::EidTable,
     lgr::table::GroupTable,
     pnet::PnetTable, //
@@ -51,6 +54,8 @@ pub(crate) struct Global {
     /// RoCE devices.
     #[pin]
     pub(crate) devices: DeviceTable,
+    /// Keeps what is known of the devices up to date.
+    pub(crate) refresher: Arc<Refresher>,
     /// Link groups.
     #[pin]
     pub(crate) groups: GroupTable,
@@ -90,6 +95,7 @@ impl Global {
                 server_queue,
                 link_queue,
                 devices <- DeviceTable::new(),
+                refresher: Refresher::new()?,
                 groups <- GroupTable::new(),
                 ueids <- EidTable::new(),
                 pnet <- PnetTable::new(),
