@@ -112,14 +112,18 @@ impl RxRing {
         self.unannounced
     }
 
+    /// Room that the peer knows of, in bytes.
+    pub const fn sender_room(&self) -> u32 {
+        self.len
+            .saturating_sub(self.readable)
+            .saturating_sub(self.unannounced)
+    }
+
     /// Whether the consumer cursor deserves a message of its own now (section 4.5.1).
     pub const fn window_update_due(&self, force: bool, wants: SenderWants) -> bool {
         Window {
             len: self.len,
-            sender_room: self
-                .len
-                .saturating_sub(self.readable)
-                .saturating_sub(self.unannounced),
+            sender_room: self.sender_room(),
             unannounced: self.unannounced,
         }
         .update_due(force, wants)

@@ -285,6 +285,18 @@ impl Conn {
         self.end(CloseEvent::WaitTimeout)
     }
 
+    /// The peer ended the TCP connection and has been silent for long since.
+    ///
+    /// An end of the TCP connection alone means nothing: a peer may close it while its last data wait
+    /// for room. But one that has room and said nothing of an end has nobody left who could say it.
+    pub fn peer_vanished(&mut self) -> Events {
+        let waits_for_room = self.rx.sender_room() == 0;
+        if self.unattended || self.close.peer_is_done() || waits_for_room {
+            return Events::NONE;
+        }
+        self.abort()
+    }
+
     /// Whether the application has asked for an end that waits for its data to be posted.
     pub const fn is_closing(&self) -> bool {
         self.closing.is_some()

@@ -160,3 +160,43 @@ fn after_a_reset_all_of_the_element_has_to_be_cleared() {
     assert_eq!(conn.state(), ConnState::Closed);
     assert_eq!(conn.touched(), 64);
 }
+
+#[test]
+fn a_peer_that_went_without_a_word_is_a_reset() {
+    let mut conn = victim();
+    conn.on_cdc(&message(1, 10)).unwrap();
+    let events = conn.peer_vanished();
+    assert!(events.contains(Events::READABLE.with(Events::WRITABLE)));
+    assert!(events.contains(Events::RESET_TCP));
+    assert!(matches!(conn.may_send(), Err(SendError::Ended(_))));
+    // It may live after all.
+    assert_eq!(conn.next_cdc().conn_flags, ConnFlags::ABORT);
+    // What it had sent can still be read.
+    assert_eq!(conn.readable(), 10);
+}
+
+#[test]
+fn a_peer_whose_tcp_connection_ended_first_has_not_vanished() {
+    // It waits for room, and says afterwards that it is gone.
+    let mut conn = victim();
+    let mut full = message(1, 0);
+    full.prod.wrap = 1;
+    conn.on_cdc(&full).unwrap();
+    assert_eq!(conn.peer_vanished(), Events::NONE);
+    conn.consume(40);
+    assert_eq!(conn.peer_vanished(), Events::NONE, "it does not know yet");
+    conn.next_cdc();
+    assert_ne!(conn.peer_vanished(), Events::NONE);
+    for flag in [ConnFlags::SENDING_DONE, ConnFlags::CLOSED] {
+        // It said so, and this side may go on sending or has yet to close.
+        let mut conn = victim();
+        let mut last = message(1, 10);
+        last.conn_flags = flag;
+        conn.on_cdc(&last).unwrap();
+        assert_eq!(conn.peer_vanished(), Events::NONE);
+    }
+    // Nobody is left here either: that end has its own clock.
+    let mut conn = victim();
+    conn.close();
+    assert_eq!(conn.peer_vanished(), Events::NONE);
+}

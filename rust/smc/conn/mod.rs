@@ -17,6 +17,7 @@ mod count;
 pub(crate) mod recv;
 pub(crate) mod send;
 mod snapshot;
+mod vanish;
 
 use kernel::{
     prelude::*,
@@ -118,6 +119,8 @@ struct Inner {
     corked: bool,
     /// Since when a closed socket's connection hears nothing of its peer, in ms.
     waiting_since: Option<u64>,
+    /// Since when nothing was heard of a peer that has ended the TCP connection, in ms.
+    silent_since: Option<u64>,
     /// Bytes that were ever posted.
     sent: u64,
     /// The connection is counted as established.
@@ -167,6 +170,7 @@ impl Connection {
                     in_flight: 0,
                     corked: false,
                     waiting_since: None,
+                    silent_since: None,
                     sent: 0,
                     counted: false,
                     error_reported: false,
@@ -277,6 +281,7 @@ impl Connection {
             return Events::NONE;
         };
         inner.waiting_since = inner.waiting_since.map(|_| now_ms());
+        inner.silent_since = inner.silent_since.map(|_| now_ms());
         let mut events = match conn.on_cdc(message) {
             Ok(events) => events,
             Err(violation) => {

@@ -143,6 +143,7 @@ impl Connecting {
                     if self.tcp.sock().err() != 0 {
                         conn.abort();
                     }
+                    conn.watch_tcp(&self.tcp);
                 } else {
                     conn.close();
                 }

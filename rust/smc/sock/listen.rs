@@ -395,6 +395,7 @@ fn install(listener: &Listener, ready: Ready, new: NewSocket<'_, SmcSocket>) -> 
             if tcp.sock().err() != 0 {
                 conn.abort();
             }
+            conn.watch_tcp(&tcp);
         }
         Outcome::Tcp(fallback) => {
             child.begin_fallback(&fallback, Side::Server);

@@ -257,8 +257,15 @@ impl TcpEvents for TcpWatch {
     }
 
     fn state_change(&self) {
-        if let Phase::Connecting(connecting) = self.socket.phase() {
-            connecting.kick();
+        match self.socket.phase() {
+            Phase::Connecting(connecting) => connecting.kick(),
+            Phase::Smc(conn) => {
+                // Never the last reference: see below.
+                if let Ok(tcp) = self.socket.tcp() {
+                    conn.watch_tcp(&tcp);
+                }
+            }
+            _ => {}
         }
     }
 
