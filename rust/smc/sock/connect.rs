@@ -219,7 +219,14 @@ pub(super) fn connect(
     nonblock: bool,
 ) -> Result {
     let connecting = match socket.phase() {
-        Phase::Init => start(socket, sock, addr)?,
+        Phase::Init => {
+            let connecting = start(socket, sock, addr)?;
+            if nonblock {
+                // Inside one host the handshake may be over already; TCP, too, says so later.
+                return Err(EINPROGRESS);
+            }
+            connecting
+        }
         Phase::Connecting(connecting) if !connecting.is_under_way() => {
             return finish(socket, sock, addr, &connecting)
         }
