@@ -115,13 +115,14 @@ fn show_connection(out: &SeqFile, group: &LinkGroup, conn: &Connection) {
     show_address(out, &conn.names.peer);
     seq_print!(
         out,
-        " token={:08x} mode=SMCR state={} lgr={:08x} link=1 dev={} sndbuf={} rmb={} readable={} unsent={} peer_room={} unannounced={} in_flight={} tx={} rx={}\n",
+        " token={:08x} mode=SMCR state={} lgr={:08x} link=1 dev={} sndbuf={} rmb={} rmbe={} readable={} unsent={} peer_room={} unannounced={} in_flight={} tx={} rx={}\n",
         conn.token().0,
         state_name(snapshot.state),
         group.id,
         group.port.device.name().as_str(),
         snapshot.send_len,
         conn.rmb_size().bytes(),
+        conn.rmb().index().get(),
         snapshot.readable,
         snapshot.unsent,
         snapshot.peer_room,
