@@ -5,7 +5,7 @@
 use crate::plan::{Plan, Recv, Script, Side, Stream};
 use crate::report::{ConnReport, Progress};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testlib::event::poll_one;
 use testlib::pattern::{fill, first_difference, Rng, Tally};
 use testlib::sock::{Sock, AF_SMC};
@@ -227,6 +227,38 @@ fn peek_then_read(
     Ok(Some(n))
 }
 
+/// How long [`drain`] waits.
+const DRAIN: Duration = Duration::from_secs(60);
+
+/// Waits until everything was sent, where this end is to do so.
+fn drain(sock: &Sock, plan: &Plan) -> Result<(), String> {
+    if !plan.own.drain {
+        return Ok(());
+    }
+    let end = Instant::now() + DRAIN;
+    loop {
+        match sock.unsent() {
+            Ok(0) => return Ok(()),
+            Ok(left) if Instant::now() > end => {
+                return Err(format!("{left} bytes were not sent within {DRAIN:?}"))
+            }
+            Ok(_) => std::thread::sleep(Duration::from_millis(2)),
+            Err(e) => return Err(format!("SIOCOUTQNSD: {e}")),
+        }
+    }
+}
+
+fn shut_down(sock: &Sock, plan: &Plan) -> Result<(), String> {
+    drain(sock, plan)?;
+    sock.shutdown(libc::SHUT_WR)
+        .map_err(|e| format!("shutdown failed: {e}"))
+}
+
+fn close(sock: Sock, plan: &Plan) -> Result<(), String> {
+    drain(&sock, plan)?;
+    sock.close().map_err(|e| format!("close failed: {e}"))
+}
+
 /// Runs both directions of a connection at once and closes it as scripted.
 ///
 /// # Errors
@@ -248,8 +280,7 @@ pub(crate) fn run(
             .spawn_scoped(s, || {
                 let tally = send_stream(&sock, plan, script.out(side), out_rng, progress)?;
                 if shuts_down {
-                    sock.shutdown(libc::SHUT_WR)
-                        .map_err(|e| format!("shutdown failed: {e}"))?;
+                    shut_down(&sock, plan)?;
                 }
                 Ok::<Tally, String>(tally)
             });
@@ -278,7 +309,7 @@ pub(crate) fn run(
         (Err(s), Err(r)) => return Err(format!("{r}; {s}")),
         (Err(e), _) | (_, Err(e)) => return Err(e),
     };
-    sock.close().map_err(|e| format!("close failed: {e}"))?;
+    close(sock, plan)?;
     Ok(ConnReport::new(&sent, &received))
 }
 
@@ -301,8 +332,7 @@ pub(crate) fn half_close(
     let (sent, received) = match side {
         Side::Client => {
             let sent = send(send_rng)?;
-            sock.shutdown(libc::SHUT_WR)
-                .map_err(|e| format!("shutdown failed: {e}"))?;
+            shut_down(&sock, plan)?;
             (sent, recv(rng)?)
         }
         Side::Server => {
@@ -310,7 +340,7 @@ pub(crate) fn half_close(
             (send(send_rng)?, received)
         }
     };
-    sock.close().map_err(|e| format!("close failed: {e}"))?;
+    close(sock, plan)?;
     Ok(ConnReport::new(&sent, &received))
 }
 
@@ -334,7 +364,7 @@ pub(crate) fn short_reply(
             fill(script.s2c.key, 0, &mut data);
             sock.send_all(&data)
                 .map_err(|e| format!("the answer could not be sent: {e}"))?;
-            sock.close().map_err(|e| format!("close failed: {e}"))?;
+            close(sock, plan)?;
             let mut sent = Tally::new(script.s2c.key);
             sent.take(&data);
             Ok(ConnReport::new(&sent, &empty))

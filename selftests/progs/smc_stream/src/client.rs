@@ -8,7 +8,7 @@ use crate::{blocking, edge, kill, oob};
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use testlib::sock::{Family, Sock};
 
@@ -68,8 +68,39 @@ pub(crate) fn run(plan: &Plan, io: Io, family: Family, addr: SocketAddr) -> Resu
     Ok(results.print())
 }
 
+/// Lets a limited number of threads through at one time.
+struct Gate {
+    free: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Gate {
+    /// A gate for `limit` threads; 0 for any number.
+    fn new(limit: u64) -> Gate {
+        Gate {
+            free: Mutex::new(if limit == 0 { u64::MAX } else { limit }),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn pass<R>(&self, action: impl FnOnce() -> R) -> R {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self
+            .changed
+            .wait_while(free, |free| *free == 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        drop(free);
+        let result = action();
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.changed.notify_one();
+        result
+    }
+}
+
 fn workers(plan: &Plan, family: Family, addr: SocketAddr, results: &Arc<Results>) {
     let next = AtomicU64::new(0);
+    let gate = Gate::new(plan.own.connecting);
     std::thread::scope(|s| {
         for _ in 0..plan.parallel.min(plan.conns) {
             let worker = || loop {
@@ -77,7 +108,7 @@ fn workers(plan: &Plan, family: Family, addr: SocketAddr, results: &Arc<Results>
                 if id >= plan.conns || (results.failed() && plan.mode != Mode::Kill) {
                     return;
                 }
-                one(id, plan, family, addr, results);
+                one(id, plan, family, addr, results, &gate);
             };
             let thread = std::thread::Builder::new()
                 .stack_size(256 << 10)
@@ -89,7 +120,7 @@ fn workers(plan: &Plan, family: Family, addr: SocketAddr, results: &Arc<Results>
     });
 }
 
-fn one(id: u64, plan: &Plan, family: Family, addr: SocketAddr, results: &Results) {
+fn one(id: u64, plan: &Plan, family: Family, addr: SocketAddr, results: &Results, gate: &Gate) {
     if plan.mode == Mode::Kill && plan.victim == Victim::Client {
         if let Err(e) = kill::client_victim(id, plan, family, addr) {
             results.fail(format!("connection {id}: {e}"));
@@ -103,7 +134,7 @@ fn one(id: u64, plan: &Plan, family: Family, addr: SocketAddr, results: &Results
         sock.send_all(&header(id))?;
         Ok(sock)
     };
-    let sock = match connect() {
+    let sock = match gate.pass(connect) {
         Ok(sock) => sock,
         Err(e) => return results.fail(format!("connection {id}: connecting failed: {e}")),
     };
@@ -111,7 +142,12 @@ fn one(id: u64, plan: &Plan, family: Family, addr: SocketAddr, results: &Results
     if id < plan.parallel && matches!(plan.mode, Mode::Fixed | Mode::Churn) {
         // The first ones wait for each other, so that all are open at once.
         let want = plan.parallel.min(plan.conns);
-        let end = Instant::now() + Duration::from_secs(30);
+        let patience = if plan.own.connecting == 0 {
+            30
+        } else {
+            plan.timeout
+        };
+        let end = Instant::now() + Duration::from_secs(patience);
         while results.peak() < want && !results.failed() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
         }

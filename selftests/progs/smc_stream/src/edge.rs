@@ -46,6 +46,8 @@ struct Conn {
     received: Tally,
     out_closed: bool,
     in_closed: bool,
+    /// All was written, and not yet sent.
+    draining: bool,
     progress: Arc<Progress>,
 }
 
@@ -74,6 +76,7 @@ impl Conn {
             received: Tally::new(script.inp(side).key),
             out_closed: false,
             in_closed: false,
+            draining: false,
             progress: Arc::default(),
             script,
             side,
@@ -173,7 +176,7 @@ impl Conn {
         while self.writable && !self.out_closed {
             if self.message_done == self.message.len() {
                 if self.sent.count() == out.len {
-                    return self.finish_writing();
+                    return self.finish_writing(plan);
                 }
                 let left = out.len - self.sent.count();
                 let size = self.rng.log_range(plan.msg_min, plan.msg_max).min(left);
@@ -202,7 +205,18 @@ impl Conn {
         Ok(())
     }
 
-    fn finish_writing(&mut self) -> Result<(), String> {
+    fn finish_writing(&mut self, plan: &Plan) -> Result<(), String> {
+        if plan.own.drain {
+            // Tried again at the next round.
+            let unsent = self
+                .sock
+                .unsent()
+                .map_err(|e| format!("SIOCOUTQNSD: {e}"))?;
+            self.draining = unsent > 0;
+            if self.draining {
+                return Ok(());
+            }
+        }
         self.sock
             .shutdown(libc::SHUT_WR)
             .map_err(|e| format!("shutdown failed: {e}"))?;
@@ -285,6 +299,22 @@ impl Engine<'_> {
         }
     }
 
+    /// Waits for events; looks, whatever they are, at the connections that wait for an end of
+    /// their output, of which epoll does not tell.
+    fn wait(&mut self) -> io::Result<Vec<(u64, i32)>> {
+        let draining: Vec<u64> = self
+            .conns
+            .iter()
+            .filter_map(|(token, conn)| conn.draining.then_some(*token))
+            .collect();
+        let patience = if draining.is_empty() { 500 } else { 10 };
+        let events = self.epoll.wait(patience)?;
+        for token in draining {
+            self.step(token, 0);
+        }
+        Ok(events)
+    }
+
     fn give_up(&mut self) {
         for (_, conn) in std::mem::take(&mut self.conns) {
             self.results.done(conn.id, Err(conn.autopsy()));
@@ -325,7 +355,7 @@ pub(crate) fn client(
             engine.conns.insert(next, conn);
             next += 1;
         }
-        let events = engine.epoll.wait(500)?;
+        let events = engine.wait()?;
         if !events.is_empty() {
             last = Instant::now();
         } else if last.elapsed() > STALL {
@@ -358,7 +388,7 @@ pub(crate) fn server(plan: &Plan, listener: &Sock, results: &Results) -> io::Res
     let mut accepted = 0;
     let mut last = Instant::now();
     while accepted < plan.conns || !engine.conns.is_empty() {
-        let events = engine.epoll.wait(500)?;
+        let events = engine.wait()?;
         if !events.is_empty() {
             last = Instant::now();
         } else if last.elapsed() > STALL {

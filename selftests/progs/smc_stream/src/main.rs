@@ -18,7 +18,7 @@ mod report;
 mod server;
 
 use clap::{Args, Parser, Subcommand};
-use plan::{Io, Mode, Plan, Recv, Victim};
+use plan::{Io, Mode, Own, Plan, Recv, Victim};
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -104,6 +104,10 @@ struct Endpoint {
     /// Port of the server; the next one carries the control connection
     #[arg(long, default_value_t = 7000)]
     port: u16,
+    /// End a direction or a connection only when all was sent: the SMC that comes with the
+    /// kernel says after two seconds that it is done, whatever is left
+    #[arg(long)]
+    drain: bool,
 }
 
 impl Endpoint {
@@ -129,6 +133,9 @@ struct PlanArgs {
     /// Connections at one time; all of them by default
     #[arg(long)]
     parallel: Option<u64>,
+    /// Connections being set up at one time, 0 for all
+    #[arg(long, default_value_t = 0)]
+    connecting: u64,
     /// Bytes of each direction, or their upper limit in modes with random amounts
     #[arg(long, default_value = "1M", value_parser = parse_size)]
     bytes: u64,
@@ -165,7 +172,7 @@ struct PlanArgs {
 }
 
 impl PlanArgs {
-    fn plan(&self) -> Result<Plan, String> {
+    fn plan(&self, at: &Endpoint) -> Result<Plan, String> {
         let epoll = self.io == Io::Epoll || self.server_io == Io::Epoll;
         if epoll && self.mode != Mode::Fixed {
             return Err(
@@ -197,6 +204,10 @@ impl PlanArgs {
             recv: self.recv,
             victim: self.victim,
             timeout: self.timeout,
+            own: Own {
+                drain: at.drain,
+                connecting: self.connecting,
+            },
         })
     }
 }
@@ -207,15 +218,23 @@ fn enter(ns: Option<&str>) -> Result<(), String> {
     })
 }
 
+fn serve(at: &Endpoint) -> Result<i32, String> {
+    let own = Own {
+        drain: at.drain,
+        ..Own::default()
+    };
+    server::serve(at.family, at.ip(), at.port, own)
+}
+
 fn both(
     at: &Endpoint,
     args: &PlanArgs,
     server_ns: Option<&str>,
     client_ns: Option<&str>,
 ) -> Result<i32, String> {
-    let plan = args.plan()?;
+    let plan = args.plan(at)?;
     let server = spawn(|| {
-        let done = enter(server_ns).and_then(|()| server::serve(at.family, at.ip(), at.port));
+        let done = enter(server_ns).and_then(|()| serve(at));
         finish(done)
     })
     .map_err(|e| format!("fork failed: {e}"))?;
@@ -243,9 +262,9 @@ fn finish(outcome: Result<i32, String>) -> i32 {
 fn main() -> ExitCode {
     raise_file_limit();
     let outcome = match Cli::parse().command {
-        Command::Server(at) => server::serve(at.family, at.ip(), at.port),
+        Command::Server(at) => serve(&at),
         Command::Client { at, plan } => plan
-            .plan()
+            .plan(&at)
             .and_then(|p| client::run(&p, plan.io, at.family, at.socket_addr())),
         Command::Both {
             at,

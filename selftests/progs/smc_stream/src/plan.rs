@@ -109,6 +109,17 @@ pub(crate) struct Plan {
     pub(crate) recv: Recv,
     pub(crate) victim: Victim,
     pub(crate) timeout: u64,
+    /// This end's own choices, of which the other end does not know.
+    pub(crate) own: Own,
+}
+
+/// How one end carries out its part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Own {
+    /// Nothing is ended before all of it was sent.
+    pub(crate) drain: bool,
+    /// Connections that are being set up at one time; 0 is any number.
+    pub(crate) connecting: u64,
 }
 
 impl Plan {
@@ -164,6 +175,7 @@ impl Plan {
             recv: words[12].parse()?,
             victim: words[13].parse()?,
             timeout: number(14)?,
+            own: Own::default(),
         })
     }
 
@@ -305,6 +317,7 @@ mod tests {
             recv: Recv::Flags,
             victim: Victim::Server,
             timeout: 8,
+            own: Own::default(),
         }
     }
 

@@ -98,7 +98,7 @@ impl Results {
         results
     }
 
-    /// A number that changes whenever any byte moves.
+    /// A number that changes whenever any byte moves or a connection comes up.
     fn moved(&self) -> u64 {
         let open: u64 = lock(&self.open)
             .values()
@@ -106,6 +106,7 @@ impl Results {
             .sum();
         let done = lock(&self.reports).len() as u64;
         open.wrapping_add(done << 48)
+            .wrapping_add(self.peak() << 36)
     }
 
     fn stalled(&self, why: &str) {

@@ -2,7 +2,7 @@
 
 //! The accepting side.
 
-use crate::plan::{parse_header, Io, Mode, Plan, Side, Victim, HEADER_LEN};
+use crate::plan::{parse_header, Io, Mode, Own, Plan, Side, Victim, HEADER_LEN};
 use crate::report::{read_line, Results};
 use crate::{blocking, edge, kill, oob};
 use std::io::{BufReader, Write};
@@ -16,7 +16,7 @@ use testlib::sock::{Family, Sock};
 /// # Errors
 ///
 /// A sentence when the run could not be carried through.
-pub(crate) fn serve(family: Family, ip: IpAddr, port: u16) -> Result<i32, String> {
+pub(crate) fn serve(family: Family, ip: IpAddr, port: u16, own: Own) -> Result<i32, String> {
     let control_addr = SocketAddr::new(ip, port + 1);
     let control = TcpListener::bind(control_addr)
         .map_err(|e| format!("cannot listen for the control connection on {control_addr}: {e}"))?;
@@ -24,7 +24,8 @@ pub(crate) fn serve(family: Family, ip: IpAddr, port: u16) -> Result<i32, String
         .accept()
         .map_err(|e| format!("control accept: {e}"))?;
     let mut lines = BufReader::new(control.try_clone().map_err(|e| format!("dup: {e}"))?);
-    let plan = Plan::from_line(&read_line(&mut lines)?)?;
+    let mut plan = Plan::from_line(&read_line(&mut lines)?)?;
+    plan.own = own;
     let results = Results::start(Side::Server, &plan);
     let listener = listen(family, ip, port, &plan).map_err(|e| {
         // The client shows the reason; a broken control connection would hide it.

@@ -3,7 +3,7 @@
 //! Stream sockets of every family under test, as thin as the system calls.
 
 pub use crate::addr::{Family, RawAddr, AF_SMC};
-use crate::opts::{check, Value};
+use crate::opts::{check, Value, SIOCOUTQNSD};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -400,6 +400,15 @@ impl Sock {
         bytes[..4].copy_from_slice(&i32::from(on).to_ne_bytes());
         bytes[4..].copy_from_slice(&seconds.to_ne_bytes());
         self.set_bytes(libc::SOL_SOCKET, libc::SO_LINGER, &bytes)
+    }
+
+    /// Bytes that were written and not yet sent.
+    ///
+    /// # Errors
+    ///
+    /// The error of `ioctl(2)`.
+    pub fn unsent(&self) -> io::Result<i32> {
+        self.ioctl_int(SIOCOUTQNSD)
     }
 
     /// Switches blocking mode.
