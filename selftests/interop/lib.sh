@@ -113,14 +113,19 @@ here_is_why() {
 }
 
 # stream server|client ARGS...: smc_stream carries out a plan; both ends check.
+#
+# The kernel's own SMC waits two seconds for room when a program closes or shuts down,
+# then tells its peer that this was all, whatever is left. Programs there have to wait
+# themselves.
 stream() {
-	local role=$1
+	local role=$1 drain=()
 	shift
+	[ "$own" = smc_rs ] || drain=(--drain)
 	if [ "$role" = server ]; then
-		timeout 200 smc_stream server --family smc --addr "$ADDR" --port "$PORT"
+		timeout 200 smc_stream server --family smc --addr "$ADDR" --port "$PORT" "${drain[@]}"
 	else
 		timeout 200 smc_stream client --family smc --addr "$ADDR" --port "$PORT" --seed "$SEED" \
-			--timeout 180 "$@"
+			--timeout 180 "${drain[@]}" "$@"
 	fi
 }
 
