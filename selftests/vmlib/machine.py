@@ -116,8 +116,8 @@ class Machine:
                   " tsc=reliable no_timer_check watchdog_thresh=30"
                   " rcupdate.rcu_cpu_stall_timeout=60 " + self.options.append)
         if self.where["kind"] in host.CHECKING:
-            # KUnit is built in there, and off unless it is asked for.
-            append += " kunit.enable=1"
+            # KUnit is built in there, and does nothing unless it is asked to.
+            append += " kunit.enable=1 kunit.autorun=1"
         return ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
                 "-machine", "q35,usb=off,vmport=off", "-accel", accel, "-cpu", cpu,
                 "-smp", str(self.options.cpus), "-m", self.options.memory,
