@@ -31,6 +31,7 @@ pub mod conn;
 pub mod cursor;
 pub mod diag;
 pub mod eid;
+pub mod genl;
 pub mod handshake;
 pub mod ids;
 pub mod info;

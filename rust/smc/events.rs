@@ -18,7 +18,15 @@ use smc_kapi::{
         Operation, //
     },
 };
-use smc_proto::reason::DeclineReason;
+use smc_proto::{
+    genl::event::{
+        self,
+        attr,
+        cmd,
+        kind, //
+    },
+    reason::DeclineReason, //
+};
 
 use crate::smc::{
     conn::Connection,
@@ -29,36 +37,6 @@ use crate::smc::{
 
 static EVENTS: EventSlot = EventSlot::new();
 
-/// The one command.
-const EVENT: u8 = 1;
-
-/// What happened.
-mod kind {
-    pub(super) const GROUP_UP: u8 = 1;
-    pub(super) const GROUP_DOWN: u8 = 2;
-    pub(super) const CONNECTION_UP: u8 = 3;
-    pub(super) const CONNECTION_DOWN: u8 = 4;
-    pub(super) const FALLBACK: u8 = 5;
-}
-
-mod attr {
-    pub(super) const KIND: u16 = 1;
-    /// Number of the link group.
-    pub(super) const GROUP: u16 = 2;
-    /// Name of the RDMA device.
-    pub(super) const DEVICE: u16 = 3;
-    /// A `struct inet_diag_sockid` with the addresses of a connection.
-    pub(super) const SOCKET: u16 = 4;
-    /// 0 for the client's side, 1 for the server's.
-    pub(super) const SIDE: u16 = 5;
-    /// Reason of a fallback.
-    pub(super) const REASON: u16 = 6;
-    /// The peer's reason.
-    pub(super) const PEER_REASON: u16 = 7;
-    /// Why, in words.
-    pub(super) const TEXT: u16 = 8;
-}
-
 /// The registration of the family.
 pub(crate) type EventFamily = FamilyRegistration<EventGenl>;
 
@@ -67,7 +45,7 @@ pub(crate) struct EventGenl;
 
 impl Family for EventGenl {
     const NAME: &'static CStr = c"SMC_RS";
-    const VERSION: u8 = 1;
+    const VERSION: u8 = event::VERSION;
     const OPERATIONS: &'static [Operation] = &[];
     const GROUPS: &'static [&'static CStr] = &[c"events"];
 
@@ -78,7 +56,7 @@ impl Family for EventGenl {
 
 /// A link group can be used, or ends, for a reason in words. Any context.
 pub(crate) fn group(group: &LinkGroup, down: Option<&str>) {
-    EVENTS.send(group.net().id(), EVENT, |out| {
+    EVENTS.send(group.net().id(), cmd::EVENT, |out| {
         let kind = match down {
             None => kind::GROUP_UP,
             Some(_) => kind::GROUP_DOWN,
@@ -95,7 +73,7 @@ pub(crate) fn group(group: &LinkGroup, down: Option<&str>) {
 /// A connection over SMC-R was made, or is over. Any context.
 pub(crate) fn connection(conn: &Connection, up: bool) {
     let group = conn.group();
-    EVENTS.send(group.net().id(), EVENT, |out| {
+    EVENTS.send(group.net().id(), cmd::EVENT, |out| {
         let kind = if up {
             kind::CONNECTION_UP
         } else {
@@ -109,7 +87,7 @@ pub(crate) fn connection(conn: &Connection, up: bool) {
 
 /// A connection stays on TCP. Any context.
 pub(crate) fn fallback(socket: &SmcSocket, side: Side, reason: DeclineReason, peer: DeclineReason) {
-    EVENTS.send(socket.net.id(), EVENT, |out| {
+    EVENTS.send(socket.net.id(), cmd::EVENT, |out| {
         out.put_u8(attr::KIND, kind::FALLBACK)?;
         let id = socket
             .tcp()

@@ -11,11 +11,13 @@ use smc_kapi::{
     net::Net,
     rdma::Device, //
 };
-
-use super::{
+use smc_proto::genl::smc::{
     cmd,
+    dev as attr,
+    dev_port as port_attr,
     outer, //
 };
+
 use crate::smc::global::{
     self,
     Global, //
@@ -23,28 +25,6 @@ use crate::smc::global::{
 
 /// Ports of a device that are shown.
 const MAX_PORTS: u8 = 2;
-
-mod attr {
-    pub(super) const IS_CRIT: u16 = 2;
-    pub(super) const PCI_FID: u16 = 3;
-    pub(super) const PCI_CHID: u16 = 4;
-    pub(super) const PCI_VENDOR: u16 = 5;
-    pub(super) const PCI_DEVICE: u16 = 6;
-    pub(super) const PCI_ID: u16 = 7;
-    /// The first port; the second one follows.
-    pub(super) const PORT: u16 = 8;
-    pub(super) const IB_NAME: u16 = 10;
-}
-
-/// Attributes within `PORT`.
-mod port_attr {
-    pub(super) const PNET_USR: u16 = 1;
-    pub(super) const PNETID: u16 = 2;
-    pub(super) const NETDEV: u16 = 3;
-    pub(super) const STATE: u16 = 4;
-    pub(super) const VALID: u16 = 5;
-    pub(super) const LNK_CNT: u16 = 6;
-}
 
 /// Devices that the caller's namespace may use, in the order of their numbers.
 pub(super) fn dump(dump: &mut Dump<'_>) -> Result {

@@ -13,28 +13,30 @@ use smc_kapi::genl::{
     Kind,
     Policy, //
 };
-use smc_proto::ids::{
-    Eid,
-    EID_LEN, //
+use smc_proto::{
+    genl::smc::{
+        cmd,
+        eid as attr, //
+    },
+    ids::{
+        Eid,
+        EID_LEN, //
+    },
 };
 
-use super::cmd;
 use crate::smc::global::{
     self,
     Global, //
 };
 
-/// `SMC_NLA_EID_TABLE_ENTRY`: 32 characters, padded with blanks, and a NUL.
-const EID_TABLE_ENTRY: u16 = 1;
-
 pub(super) const POLICY: &[Policy] = &[Policy {
-    attr: EID_TABLE_ENTRY,
+    attr: attr::ENTRY,
     kind: Kind::String(EID_LEN as u16 + 1),
 }];
 
 /// The attribute of a request: exactly 33 bytes.
 fn entry<'a>(attrs: &Attrs<'a>) -> Result<&'a [u8]> {
-    let bytes = attrs.required(EID_TABLE_ENTRY)?;
+    let bytes = attrs.required(attr::ENTRY)?;
     if bytes.len() == EID_LEN + 1 {
         Ok(bytes)
     } else {
@@ -70,7 +72,7 @@ pub(super) fn dump(dump: &mut Dump<'_>) -> Result {
             return Ok(());
         };
         dump.item(cmd::DUMP_UEID, |message| {
-            message.put_text(EID_TABLE_ENTRY, &eid.0)
+            message.put_text(attr::ENTRY, &eid.0)
         })?;
         dump.set_cookie(0, index + 1);
     }

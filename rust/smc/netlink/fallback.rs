@@ -4,22 +4,14 @@
 
 use kernel::prelude::*;
 use smc_kapi::genl::Dump;
-
-use super::{
+use smc_proto::genl::smc::{
     cmd,
-    namespace,
+    fback as attr,
     outer, //
 };
-use crate::smc::stats::Side;
 
-mod attr {
-    pub(super) const PAD: u16 = 0;
-    pub(super) const TYPE: u16 = 1;
-    pub(super) const SRV_CNT: u16 = 2;
-    pub(super) const CLNT_CNT: u16 = 3;
-    pub(super) const RSN_CODE: u16 = 4;
-    pub(super) const RSN_CNT: u16 = 5;
-}
+use super::namespace;
+use crate::smc::stats::Side;
 
 /// Reasons are only ever added, so their positions tell how far the list has come. The first message
 /// of the list carries the totals.

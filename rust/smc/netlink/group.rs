@@ -14,14 +14,20 @@ use smc_kapi::{
     net::Net, //
 };
 use smc_proto::{
+    genl::smc::{
+        cmd,
+        lgr_r as attr,
+        lgr_r_v2 as v2,
+        lgr_type,
+        lgr_v2 as common,
+        link as link_attr,
+        link_state,
+        outer, //
+    },
     ids::Version,
     lgr::Role, //
 };
 
-use super::{
-    cmd,
-    outer, //
-};
 use crate::smc::{
     global,
     lgr::{
@@ -30,64 +36,6 @@ use crate::smc::{
     },
     link::Link, //
 };
-
-mod attr {
-    pub(super) const ID: u16 = 1;
-    pub(super) const ROLE: u16 = 2;
-    pub(super) const TYPE: u16 = 3;
-    pub(super) const PNETID: u16 = 4;
-    pub(super) const VLAN_ID: u16 = 5;
-    pub(super) const CONNS_NUM: u16 = 6;
-    pub(super) const V2_COMMON: u16 = 7;
-    pub(super) const V2: u16 = 8;
-    pub(super) const NET_COOKIE: u16 = 9;
-    pub(super) const PAD: u16 = 10;
-    pub(super) const BUF_TYPE: u16 = 11;
-    pub(super) const SNDBUF_ALLOC: u16 = 12;
-    pub(super) const RMB_ALLOC: u16 = 13;
-}
-
-/// Attributes within `V2_COMMON`.
-mod common {
-    pub(super) const VER: u16 = 0;
-    pub(super) const REL: u16 = 1;
-    pub(super) const OS: u16 = 2;
-    pub(super) const NEG_EID: u16 = 3;
-    pub(super) const PEER_HOST: u16 = 4;
-}
-
-/// Attributes within `V2`.
-mod v2 {
-    pub(super) const DIRECT: u16 = 1;
-    pub(super) const MAX_CONNS: u16 = 2;
-    pub(super) const MAX_LINKS: u16 = 3;
-}
-
-/// Attributes of a link.
-mod link_attr {
-    pub(super) const ID: u16 = 1;
-    pub(super) const IB_DEV: u16 = 2;
-    pub(super) const IB_PORT: u16 = 3;
-    pub(super) const GID: u16 = 4;
-    pub(super) const PEER_GID: u16 = 5;
-    pub(super) const CONN_CNT: u16 = 6;
-    pub(super) const NET_DEV: u16 = 7;
-    pub(super) const UID: u16 = 8;
-    pub(super) const PEER_UID: u16 = 9;
-    pub(super) const STATE: u16 = 10;
-}
-
-/// Types of a link group.
-mod kind {
-    pub(super) const NONE: u8 = 0;
-    pub(super) const SINGLE: u8 = 1;
-}
-
-/// States of a link.
-mod link_state {
-    pub(super) const ACTIVATING: u32 = 2;
-    pub(super) const ACTIVE: u32 = 3;
-}
 
 /// Buffers are physically contiguous.
 const PHYS_CONT_BUFS: u8 = 0;
@@ -140,8 +88,8 @@ fn put_group(dump: &mut Dump<'_>, group: &Arc<LinkGroup>) -> Result {
             out.put_u32(attr::CONNS_NUM, u32::from(group.conns_num()))?;
             out.put_u8(attr::ROLE, u8::from(group.role == Role::Server))?;
             let kind = match group.state() {
-                State::Active => kind::SINGLE,
-                _ => kind::NONE,
+                State::Active => lgr_type::SINGLE,
+                _ => lgr_type::NONE,
             };
             out.put_u8(attr::TYPE, kind)?;
             out.put_u8(attr::BUF_TYPE, PHYS_CONT_BUFS)?;
@@ -190,7 +138,7 @@ fn put_link(dump: &mut Dump<'_>, group: &Arc<LinkGroup>, link: &Link) -> Result 
                 State::Active => link_state::ACTIVE,
                 _ => link_state::ACTIVATING,
             };
-            out.put_u32(link_attr::STATE, state)?;
+            out.put_u32(link_attr::STATE, u32::from(state))?;
             out.put_u32(link_attr::CONN_CNT, u32::from(group.conns_num()))?;
             out.put_u8(link_attr::IB_PORT, link.port.port)?;
             // CAST: Interface numbers are positive.

@@ -7,20 +7,21 @@ use smc_kapi::genl::{
     Dump,
     Info, //
 };
+use smc_proto::genl::smc::{
+    cmd,
+    hs_limitation as attr, //
+};
 
 use super::{
-    cmd,
     namespace,
     once, //
 };
-
-const ENABLED: u16 = 1;
 
 pub(super) fn dump(dump: &mut Dump<'_>) -> Result {
     let limited = namespace(dump.net())?.settings.limits_handshakes();
     once(dump, |dump| {
         dump.item(cmd::DUMP_HS_LIMITATION, |message| {
-            message.put_u8(ENABLED, u8::from(limited))
+            message.put_u8(attr::ENABLED, u8::from(limited))
         })
     })
 }

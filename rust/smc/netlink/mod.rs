@@ -31,40 +31,9 @@ use smc_kapi::{
     },
     net::PernetRegistration, //
 };
+use smc_proto::genl::smc::cmd;
 
 use crate::smc::netns::NetState;
-
-/// Numbers of the commands.
-mod cmd {
-    pub(super) const GET_SYS_INFO: u8 = 1;
-    pub(super) const GET_LGR_SMCR: u8 = 2;
-    pub(super) const GET_LINK_SMCR: u8 = 3;
-    pub(super) const GET_LGR_SMCD: u8 = 4;
-    pub(super) const GET_DEV_SMCD: u8 = 5;
-    pub(super) const GET_DEV_SMCR: u8 = 6;
-    pub(super) const GET_STATS: u8 = 7;
-    pub(super) const GET_FBACK_STATS: u8 = 8;
-    pub(super) const DUMP_UEID: u8 = 9;
-    pub(super) const ADD_UEID: u8 = 10;
-    pub(super) const REMOVE_UEID: u8 = 11;
-    pub(super) const FLUSH_UEID: u8 = 12;
-    pub(super) const DUMP_SEID: u8 = 13;
-    pub(super) const ENABLE_SEID: u8 = 14;
-    pub(super) const DISABLE_SEID: u8 = 15;
-    pub(super) const DUMP_HS_LIMITATION: u8 = 16;
-    pub(super) const ENABLE_HS_LIMITATION: u8 = 17;
-    pub(super) const DISABLE_HS_LIMITATION: u8 = 18;
-}
-
-/// Numbers of the outer attributes.
-mod outer {
-    pub(super) const SYS_INFO: u16 = 1;
-    pub(super) const LGR_SMCR: u16 = 2;
-    pub(super) const LINK_SMCR: u16 = 3;
-    pub(super) const DEV_SMCR: u16 = 6;
-    pub(super) const STATS: u16 = 7;
-    pub(super) const FBACK_STATS: u16 = 8;
-}
 
 /// The registration of the family.
 pub(crate) type SmcFamily = FamilyRegistration<SmcGenl>;
@@ -102,7 +71,7 @@ const fn change(cmd: u8, policy: &'static [Policy], doit: fn(&Info<'_>) -> Resul
 
 impl Family for SmcGenl {
     const NAME: &'static CStr = c"SMC_GEN_NETLINK";
-    const VERSION: u8 = 1;
+    const VERSION: u8 = smc_proto::genl::smc::VERSION;
     const STRICT_FROM: u8 = cmd::DISABLE_HS_LIMITATION + 1;
     const OPERATIONS: &'static [Operation] = &[
         list(cmd::GET_SYS_INFO, system::dump),

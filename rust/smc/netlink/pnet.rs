@@ -20,9 +20,18 @@ use smc_kapi::{
     },
     net::Net, //
 };
-use smc_proto::pnet::{
-    PnetId,
-    PNETID_LEN, //
+use smc_proto::{
+    genl::pnet::{
+        attr,
+        cmd,
+        NO_DEVICE,
+        NO_PORT,
+        VERSION, //
+    },
+    pnet::{
+        PnetId,
+        PNETID_LEN, //
+    },
 };
 
 use crate::smc::{
@@ -37,24 +46,6 @@ use crate::smc::{
     },
 };
 
-mod cmd {
-    pub(super) const GET: u8 = 1;
-    pub(super) const ADD: u8 = 2;
-    pub(super) const DEL: u8 = 3;
-    pub(super) const FLUSH: u8 = 4;
-}
-
-mod attr {
-    pub(super) const NAME: u16 = 1;
-    pub(super) const ETHNAME: u16 = 2;
-    pub(super) const IBNAME: u16 = 3;
-    pub(super) const IBPORT: u16 = 4;
-}
-
-/// What stands for a device that a row does not have.
-const NO_DEVICE: &[u8] = b"n/a";
-/// What stands for its port.
-const NO_PORT: u8 = 255;
 /// Ports of a device that can have a network.
 const MAX_PORTS: u8 = 2;
 
@@ -85,7 +76,7 @@ const POLICY: &[Policy] = &[
 
 impl Family for PnetGenl {
     const NAME: &'static CStr = c"SMC_PNETID";
-    const VERSION: u8 = 1;
+    const VERSION: u8 = VERSION;
     const STRICT_FROM: u8 = cmd::FLUSH + 1;
     const LENIENT: bool = true;
     const OPERATIONS: &'static [Operation] = &[
@@ -200,8 +191,8 @@ fn next(global: &Global, net: &Net, last: u64) -> Option<(u64, Row)> {
 fn put(message: &mut Builder, row: &Row) -> Result {
     message.put_text(attr::NAME, row.network.text())?;
     let (interface, device, port) = match &row.target {
-        Target::Interface(_, name) => (name.text(), NO_DEVICE, NO_PORT),
-        Target::Port(name, port) => (NO_DEVICE, name.text(), *port),
+        Target::Interface(_, name) => (name.text(), NO_DEVICE.as_bytes(), NO_PORT),
+        Target::Port(name, port) => (NO_DEVICE.as_bytes(), name.text(), *port),
     };
     message.put_text(attr::ETHNAME, interface)?;
     message.put_text(attr::IBNAME, device)?;

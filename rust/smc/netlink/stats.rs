@@ -8,16 +8,21 @@ use smc_kapi::genl::{
     Dump, //
 };
 use smc_proto::{
+    genl::smc::{
+        cmd,
+        outer,
+        rmb,
+        stats as attr,
+        tech, //
+    },
     ids::Version,
     lgr::Role,
     size_class::SIZE_CLASSES, //
 };
 
 use super::{
-    cmd,
     namespace,
-    once,
-    outer, //
+    once, //
 };
 use crate::smc::stats::{
     Count,
@@ -25,39 +30,6 @@ use crate::smc::stats::{
     Item,
     Traffic, //
 };
-
-mod attr {
-    pub(super) const PAD: u16 = 0;
-    pub(super) const SMCD_TECH: u16 = 1;
-    pub(super) const SMCR_TECH: u16 = 2;
-    pub(super) const CLNT_HS_ERR_CNT: u16 = 3;
-    pub(super) const SRV_HS_ERR_CNT: u16 = 4;
-}
-
-/// Attributes within `SMCD_TECH` and `SMCR_TECH`.
-mod tech {
-    pub(super) const TX_RMB_SIZE: u16 = 1;
-    pub(super) const RX_RMB_SIZE: u16 = 2;
-    pub(super) const TXPLOAD_SIZE: u16 = 3;
-    pub(super) const RXPLOAD_SIZE: u16 = 4;
-    pub(super) const TX_RMB_STATS: u16 = 5;
-    pub(super) const RX_RMB_STATS: u16 = 6;
-    pub(super) const CLNT_V1_SUCC: u16 = 7;
-    pub(super) const CLNT_V2_SUCC: u16 = 8;
-    pub(super) const SRV_V1_SUCC: u16 = 9;
-    pub(super) const SRV_V2_SUCC: u16 = 10;
-    pub(super) const SENDPAGE_CNT: u16 = 11;
-    pub(super) const SPLICE_CNT: u16 = 12;
-    pub(super) const CORK_CNT: u16 = 13;
-    pub(super) const NDLY_CNT: u16 = 14;
-    pub(super) const URG_DATA_CNT: u16 = 15;
-    pub(super) const RX_BYTES: u16 = 16;
-    pub(super) const TX_BYTES: u16 = 17;
-    pub(super) const RX_CNT: u16 = 18;
-    pub(super) const TX_CNT: u16 = 19;
-    pub(super) const RX_RMB_USAGE: u16 = 20;
-    pub(super) const TX_RMB_USAGE: u16 = 21;
-}
 
 /// Counters of one transport; SMC-D, which is not there, has zeros everywhere.
 struct Source<'a>(Option<&'a Traffic>);
@@ -82,13 +54,13 @@ impl Source<'_> {
 
     fn buffers(&self, out: &mut Builder, attr: u16, dir: Dir) -> Result {
         const ITEMS: [(u16, Item); 7] = [
-            (1, Item::SmallPeer),
-            (2, Item::Small),
-            (3, Item::FullPeer),
-            (4, Item::Full),
-            (5, Item::Reuse),
-            (6, Item::Alloc),
-            (7, Item::Downgrade),
+            (rmb::SIZE_SM_PEER_CNT, Item::SmallPeer),
+            (rmb::SIZE_SM_CNT, Item::Small),
+            (rmb::FULL_PEER_CNT, Item::FullPeer),
+            (rmb::FULL_CNT, Item::Full),
+            (rmb::REUSE_CNT, Item::Reuse),
+            (rmb::ALLOC_CNT, Item::Alloc),
+            (rmb::DGRADE_CNT, Item::Downgrade),
         ];
         out.nest(attr, |out| {
             for (attr, item) in ITEMS {

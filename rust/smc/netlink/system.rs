@@ -4,25 +4,20 @@
 
 use kernel::prelude::*;
 use smc_kapi::genl::Dump;
-use smc_proto::ids::{
-    Release,
-    Version, //
+use smc_proto::{
+    genl::smc::{
+        cmd,
+        outer,
+        sys as attr, //
+    },
+    ids::{
+        Release,
+        Version, //
+    },
 };
 
-use super::{
-    cmd,
-    once,
-    outer, //
-};
+use super::once;
 use crate::smc::global;
-
-mod attr {
-    pub(super) const VER: u16 = 1;
-    pub(super) const REL: u16 = 2;
-    pub(super) const IS_ISM_V2: u16 = 3;
-    pub(super) const LOCAL_HOST: u16 = 4;
-    pub(super) const IS_SMCR_V2: u16 = 6;
-}
 
 pub(super) fn dump(dump: &mut Dump<'_>) -> Result {
     let global = global::get().ok_or(ENODEV)?;

@@ -3,6 +3,7 @@
 //! Devices.
 
 use serde::Serialize;
+use smc_proto::genl::smc::{dev, dev_port};
 
 use crate::{Attrs, Result};
 
@@ -47,24 +48,24 @@ pub struct DevicePort {
 }
 
 impl Device {
-    pub(crate) fn parse(dev: &Attrs) -> Result<Self> {
+    pub(crate) fn parse(attrs: &Attrs) -> Result<Self> {
         let mut ports = Vec::new();
-        for (number, attr) in [(1, 8), (2, 9)] {
-            let port = dev.nested(attr)?;
-            if dev.has(attr) && port.u8(5) != Some(0) {
+        for (number, attr) in [(1, dev::PORT), (2, dev::PORT2)] {
+            let port = attrs.nested(attr)?;
+            if attrs.has(attr) && port.u8(dev_port::VALID) != Some(0) {
                 ports.push(DevicePort::parse(number, &port));
             }
         }
-        let u16_of = |attr| dev.uint(attr).and_then(|value| value.try_into().ok());
+        let u16_of = |attr| attrs.uint(attr).and_then(|value| value.try_into().ok());
         Ok(Self {
-            use_count: dev.u32(1).unwrap_or(0),
-            critical: dev.flag(2),
-            pci_fid: dev.u32(3).unwrap_or(0),
-            pci_chid: u16_of(4).unwrap_or(0),
-            pci_vendor: u16_of(5).unwrap_or(0),
-            pci_device: u16_of(6).unwrap_or(0),
-            pci_id: dev.text(7).unwrap_or_default(),
-            name: dev.text(10).unwrap_or_default(),
+            use_count: attrs.u32(dev::USE_CNT).unwrap_or(0),
+            critical: attrs.flag(dev::IS_CRIT),
+            pci_fid: attrs.u32(dev::PCI_FID).unwrap_or(0),
+            pci_chid: u16_of(dev::PCI_CHID).unwrap_or(0),
+            pci_vendor: u16_of(dev::PCI_VENDOR).unwrap_or(0),
+            pci_device: u16_of(dev::PCI_DEVICE).unwrap_or(0),
+            pci_id: attrs.text(dev::PCI_ID).unwrap_or_default(),
+            name: attrs.text(dev::IB_NAME).unwrap_or_default(),
             ports,
         })
     }
@@ -86,11 +87,11 @@ impl DevicePort {
     fn parse(number: u8, port: &Attrs) -> Self {
         Self {
             number,
-            pnet_by_user: port.flag(1),
-            pnet_id: port.text(2).unwrap_or_default(),
-            ifindex: port.u32(3).unwrap_or(0),
-            active: port.flag(4),
-            links: port.u32(6).unwrap_or(0),
+            pnet_by_user: port.flag(dev_port::PNET_USR),
+            pnet_id: port.text(dev_port::PNETID).unwrap_or_default(),
+            ifindex: port.u32(dev_port::NETDEV).unwrap_or(0),
+            active: port.flag(dev_port::STATE),
+            links: port.u32(dev_port::LNK_CNT).unwrap_or(0),
         }
     }
 }

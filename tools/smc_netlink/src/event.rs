@@ -5,12 +5,10 @@
 use std::net::SocketAddr;
 
 use serde::Serialize;
+use smc_proto::genl::event::{attr, kind, FAMILY, GROUP, VERSION};
 
 use crate::diag::endpoints;
 use crate::{Attrs, Family, Reason, Result};
-
-const NAME: &str = "SMC_RS";
-const GROUP: &str = "events";
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -69,24 +67,24 @@ pub struct Event {
 
 impl Event {
     fn parse(attrs: &Attrs) -> Self {
-        let ends = attrs.bytes(4).map(endpoints);
+        let ends = attrs.bytes(attr::SOCKET).map(endpoints);
         Self {
-            kind: match attrs.u8(1) {
-                Some(1) => EventKind::GroupUp,
-                Some(2) => EventKind::GroupDown,
-                Some(3) => EventKind::ConnectionUp,
-                Some(4) => EventKind::ConnectionDown,
-                Some(5) => EventKind::Fallback,
+            kind: match attrs.u8(attr::KIND) {
+                Some(kind::GROUP_UP) => EventKind::GroupUp,
+                Some(kind::GROUP_DOWN) => EventKind::GroupDown,
+                Some(kind::CONNECTION_UP) => EventKind::ConnectionUp,
+                Some(kind::CONNECTION_DOWN) => EventKind::ConnectionDown,
+                Some(kind::FALLBACK) => EventKind::Fallback,
                 _ => EventKind::Other,
             },
-            group: attrs.u32(2),
-            device: attrs.text(3).unwrap_or_default(),
+            group: attrs.u32(attr::GROUP),
+            device: attrs.text(attr::DEVICE).unwrap_or_default(),
             local: ends.map(|ends| ends.0),
             peer: ends.map(|ends| ends.1),
-            server: attrs.flag(5),
-            reason: Reason(attrs.u32(6).unwrap_or(0)),
-            peer_reason: Reason(attrs.u32(7).unwrap_or(0)),
-            text: attrs.text(8).unwrap_or_default(),
+            server: attrs.flag(attr::SIDE),
+            reason: Reason(attrs.u32(attr::REASON).unwrap_or(0)),
+            peer_reason: Reason(attrs.u32(attr::PEER_REASON).unwrap_or(0)),
+            text: attrs.text(attr::TEXT).unwrap_or_default(),
         }
     }
 }
@@ -101,7 +99,7 @@ impl Events {
     ///
     /// [`crate::Error::NoFamily`] when the kernel's SMC tells no events.
     pub fn open() -> Result<Self> {
-        let family = Family::open(NAME, 1)?;
+        let family = Family::open(FAMILY.name, VERSION)?;
         family.subscribe(GROUP)?;
         Ok(Self(family))
     }

@@ -3,6 +3,7 @@
 //! Link groups and links.
 
 use serde::Serialize;
+use smc_proto::genl::smc::{lgr_r, lgr_r_v2, lgr_type, lgr_v2, link, link_state};
 
 use crate::{Attrs, Result};
 
@@ -101,11 +102,11 @@ impl Group {
     /// The name of the type.
     pub fn kind_name(&self) -> &'static str {
         match self.kind {
-            0 => "NONE",
-            1 => "SINGLE",
-            2 => "SYM",
-            3 => "ASYMP",
-            4 => "ASYML",
+            lgr_type::NONE => "NONE",
+            lgr_type::SINGLE => "SINGLE",
+            lgr_type::SYMMETRIC => "SYM",
+            lgr_type::ASYMMETRIC_PEER => "ASYMP",
+            lgr_type::ASYMMETRIC_LOCAL => "ASYML",
             _ => "?",
         }
     }
@@ -120,23 +121,26 @@ impl Group {
     }
 
     pub(crate) fn parse(lgr: &Attrs) -> Result<Self> {
-        let v2 = if lgr.has(7) {
-            Some(GroupV2::parse(&lgr.nested(7)?, &lgr.nested(8)?))
+        let v2 = if lgr.has(lgr_r::V2_COMMON) {
+            Some(GroupV2::parse(
+                &lgr.nested(lgr_r::V2_COMMON)?,
+                &lgr.nested(lgr_r::V2)?,
+            ))
         } else {
             None
         };
         Ok(Self {
-            id: lgr.u32(1).unwrap_or(0),
-            server: lgr.flag(2),
-            kind: lgr.u8(3).unwrap_or(0),
-            pnet_id: lgr.text(4).unwrap_or_default(),
-            vlan: lgr.u8(5).unwrap_or(0),
-            connections: lgr.u32(6).unwrap_or(0),
+            id: lgr.u32(lgr_r::ID).unwrap_or(0),
+            server: lgr.flag(lgr_r::ROLE),
+            kind: lgr.u8(lgr_r::TYPE).unwrap_or(0),
+            pnet_id: lgr.text(lgr_r::PNETID).unwrap_or_default(),
+            vlan: lgr.u8(lgr_r::VLAN_ID).unwrap_or(0),
+            connections: lgr.u32(lgr_r::CONNS_NUM).unwrap_or(0),
             v2,
-            net_cookie: lgr.uint(9),
-            buffer_type: lgr.u8(11),
-            sndbuf_bytes: lgr.uint(12).unwrap_or(0),
-            rmb_bytes: lgr.uint(13).unwrap_or(0),
+            net_cookie: lgr.uint(lgr_r::NET_COOKIE),
+            buffer_type: lgr.u8(lgr_r::BUF_TYPE),
+            sndbuf_bytes: lgr.uint(lgr_r::SNDBUF_ALLOC).unwrap_or(0),
+            rmb_bytes: lgr.uint(lgr_r::RMB_ALLOC).unwrap_or(0),
             links: Vec::new(),
         })
     }
@@ -145,14 +149,14 @@ impl Group {
 impl GroupV2 {
     fn parse(common: &Attrs, rdma: &Attrs) -> Self {
         Self {
-            version: common.u8(0).unwrap_or(2),
-            peer_release: common.u8(1).unwrap_or(0),
-            peer_os: PeerOs(common.u8(2).unwrap_or(0)),
-            eid: common.text(3).unwrap_or_default(),
-            peer_host: common.text(4).unwrap_or_default(),
-            direct: rdma.flag(1),
-            max_connections: rdma.u8(2),
-            max_links: rdma.u8(3),
+            version: common.u8(lgr_v2::VER).unwrap_or(2),
+            peer_release: common.u8(lgr_v2::REL).unwrap_or(0),
+            peer_os: PeerOs(common.u8(lgr_v2::OS).unwrap_or(0)),
+            eid: common.text(lgr_v2::NEG_EID).unwrap_or_default(),
+            peer_host: common.text(lgr_v2::PEER_HOST).unwrap_or_default(),
+            direct: rdma.flag(lgr_r_v2::DIRECT),
+            max_connections: rdma.u8(lgr_r_v2::MAX_CONNS),
+            max_links: rdma.u8(lgr_r_v2::MAX_LINKS),
         }
     }
 }
@@ -160,28 +164,28 @@ impl GroupV2 {
 impl Link {
     /// The name of the state.
     pub fn state_name(&self) -> &'static str {
-        match self.state {
-            0 => "LINK_UNUSED",
-            1 => "LINK_INACTIVE",
-            2 => "LINK_ACTIVATING",
-            3 => "LINK_ACTIVE",
+        match u8::try_from(self.state).unwrap_or(u8::MAX) {
+            link_state::UNUSED => "LINK_UNUSED",
+            link_state::INACTIVE => "LINK_INACTIVE",
+            link_state::ACTIVATING => "LINK_ACTIVATING",
+            link_state::ACTIVE => "LINK_ACTIVE",
             _ => "?",
         }
     }
 
-    pub(crate) fn parse(link: &Attrs) -> Self {
+    pub(crate) fn parse(attrs: &Attrs) -> Self {
         Self {
-            id: link.u8(1).unwrap_or(0),
-            device: link.text(2).unwrap_or_default(),
-            port: link.u8(3).unwrap_or(0),
-            gid: link.text(4).unwrap_or_default(),
-            peer_gid: link.text(5).unwrap_or_default(),
-            connections: link.u32(6).unwrap_or(0),
-            ifindex: link.u32(7).unwrap_or(0),
+            id: attrs.u8(link::ID).unwrap_or(0),
+            device: attrs.text(link::IB_DEV).unwrap_or_default(),
+            port: attrs.u8(link::IB_PORT).unwrap_or(0),
+            gid: attrs.text(link::GID).unwrap_or_default(),
+            peer_gid: attrs.text(link::PEER_GID).unwrap_or_default(),
+            connections: attrs.u32(link::CONN_CNT).unwrap_or(0),
+            ifindex: attrs.u32(link::NET_DEV).unwrap_or(0),
             // The attributes have the bytes as they are in messages.
-            uid: link.u32(8).map_or(0, u32::from_be),
-            peer_uid: link.u32(9).map_or(0, u32::from_be),
-            state: link.u32(10).unwrap_or(0),
+            uid: attrs.u32(link::UID).map_or(0, u32::from_be),
+            peer_uid: attrs.u32(link::PEER_UID).map_or(0, u32::from_be),
+            state: attrs.u32(link::STATE).unwrap_or(0),
         }
     }
 }

@@ -3,18 +3,9 @@
 //! The family `SMC_PNETID`: which devices are on one network.
 
 use serde::Serialize;
+use smc_proto::genl::pnet::{attr, cmd, FAMILY, NO_DEVICE, NO_PORT, VERSION};
 
 use crate::{Attrs, Family, Result, Writer};
-
-const NAME: &str = "SMC_PNETID";
-const GET: u8 = 1;
-const ADD: u8 = 2;
-const DEL: u8 = 3;
-const FLUSH: u8 = 4;
-const ATTR_NAME: u16 = 1;
-const ATTR_ETHNAME: u16 = 2;
-const ATTR_IBNAME: u16 = 3;
-const ATTR_IBPORT: u16 = 4;
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -48,7 +39,7 @@ impl Pnet {
     ///
     /// When no SMC module is loaded.
     pub fn open() -> Result<Self> {
-        Family::open(NAME, 1).map(Self)
+        Family::open(FAMILY.name, VERSION).map(Self)
     }
 
     /// All rows.
@@ -57,7 +48,7 @@ impl Pnet {
     ///
     /// What the kernel answers, here and below.
     pub fn all(&mut self) -> Result<Vec<PnetEntry>> {
-        Ok(entries(&self.0.list(GET)?))
+        Ok(entries(&self.0.list(cmd::GET)?))
     }
 
     /// The rows of a network.
@@ -66,8 +57,8 @@ impl Pnet {
     ///
     /// As above.
     pub fn get(&mut self, name: &str) -> Result<Vec<PnetEntry>> {
-        let attrs = Writer::new().text(ATTR_NAME, name);
-        Ok(entries(&self.0.call(GET, &attrs)?))
+        let attrs = Writer::new().text(attr::NAME, name);
+        Ok(entries(&self.0.call(cmd::GET, &attrs)?))
     }
 
     /// Adds rows.
@@ -76,14 +67,14 @@ impl Pnet {
     ///
     /// `EEXIST` when all are there, `ENODEV` for a device that is not.
     pub fn add(&mut self, name: &str, target: &PnetTarget) -> Result<()> {
-        let mut attrs = Writer::new().text(ATTR_NAME, name);
+        let mut attrs = Writer::new().text(attr::NAME, name);
         if let Some(interface) = &target.interface {
-            attrs = attrs.text(ATTR_ETHNAME, interface);
+            attrs = attrs.text(attr::ETHNAME, interface);
         }
         if let Some((device, port)) = &target.device {
-            attrs = attrs.text(ATTR_IBNAME, device).put(ATTR_IBPORT, &[*port]);
+            attrs = attrs.text(attr::IBNAME, device).put(attr::IBPORT, &[*port]);
         }
-        self.0.call(ADD, &attrs).map(drop)
+        self.0.call(cmd::ADD, &attrs).map(drop)
     }
 
     /// Removes the rows of a network.
@@ -92,8 +83,8 @@ impl Pnet {
     ///
     /// `ENOENT` when there is none.
     pub fn remove(&mut self, name: &str) -> Result<()> {
-        let attrs = Writer::new().text(ATTR_NAME, name);
-        self.0.call(DEL, &attrs).map(drop)
+        let attrs = Writer::new().text(attr::NAME, name);
+        self.0.call(cmd::DEL, &attrs).map(drop)
     }
 
     /// Removes all rows.
@@ -102,20 +93,20 @@ impl Pnet {
     ///
     /// As above.
     pub fn flush(&mut self) -> Result<()> {
-        self.0.call(FLUSH, &Writer::new()).map(drop)
+        self.0.call(cmd::FLUSH, &Writer::new()).map(drop)
     }
 }
 
 fn entries(messages: &[(u8, Attrs)]) -> Vec<PnetEntry> {
     let parse = |attrs: &Attrs| PnetEntry {
-        name: attrs.text(ATTR_NAME).unwrap_or_default(),
-        interface: attrs.text(ATTR_ETHNAME).unwrap_or_else(none),
-        device: attrs.text(ATTR_IBNAME).unwrap_or_else(none),
-        port: attrs.u8(ATTR_IBPORT).unwrap_or(u8::MAX),
+        name: attrs.text(attr::NAME).unwrap_or_default(),
+        interface: attrs.text(attr::ETHNAME).unwrap_or_else(none),
+        device: attrs.text(attr::IBNAME).unwrap_or_else(none),
+        port: attrs.u8(attr::IBPORT).unwrap_or(NO_PORT),
     };
     messages.iter().map(|(_, attrs)| parse(attrs)).collect()
 }
 
 fn none() -> String {
-    "n/a".to_owned()
+    NO_DEVICE.to_owned()
 }

@@ -2,45 +2,11 @@
 
 //! The family `SMC_GEN_NETLINK`.
 
+use smc_proto::genl::smc::{cmd, eid, hs_limitation, lgr_d, outer, seid, FAMILY, VERSION};
+
 use crate::{
     Attrs, Device, Error, Fallbacks, Family, Group, Link, Result, Stats, SystemInfo, Writer,
 };
-
-const NAME: &str = "SMC_GEN_NETLINK";
-
-/// Numbers of the commands.
-mod cmd {
-    pub(super) const GET_SYS_INFO: u8 = 1;
-    pub(super) const GET_LGR_SMCR: u8 = 2;
-    pub(super) const GET_LINK_SMCR: u8 = 3;
-    pub(super) const GET_LGR_SMCD: u8 = 4;
-    pub(super) const GET_DEV_SMCD: u8 = 5;
-    pub(super) const GET_DEV_SMCR: u8 = 6;
-    pub(super) const GET_STATS: u8 = 7;
-    pub(super) const GET_FBACK_STATS: u8 = 8;
-    pub(super) const DUMP_UEID: u8 = 9;
-    pub(super) const ADD_UEID: u8 = 10;
-    pub(super) const REMOVE_UEID: u8 = 11;
-    pub(super) const FLUSH_UEID: u8 = 12;
-    pub(super) const DUMP_SEID: u8 = 13;
-    pub(super) const ENABLE_SEID: u8 = 14;
-    pub(super) const DISABLE_SEID: u8 = 15;
-    pub(super) const DUMP_HS_LIMITATION: u8 = 16;
-    pub(super) const ENABLE_HS_LIMITATION: u8 = 17;
-    pub(super) const DISABLE_HS_LIMITATION: u8 = 18;
-}
-
-/// Numbers of the outer attributes.
-mod outer {
-    pub(super) const SYS_INFO: u16 = 1;
-    pub(super) const LGR_SMCR: u16 = 2;
-    pub(super) const LINK_SMCR: u16 = 3;
-    pub(super) const LGR_SMCD: u16 = 4;
-    pub(super) const DEV_SMCD: u16 = 5;
-    pub(super) const DEV_SMCR: u16 = 6;
-    pub(super) const STATS: u16 = 7;
-    pub(super) const FBACK_STATS: u16 = 8;
-}
 
 /// A connection to the kernel's SMC.
 pub struct Smc(Family);
@@ -52,7 +18,7 @@ impl Smc {
     ///
     /// [`Error::NoFamily`] when no SMC module is loaded.
     pub fn open() -> Result<Self> {
-        Family::open(NAME, 1).map(Self)
+        Family::open(FAMILY.name, VERSION).map(Self)
     }
 
     /// What this host can do.
@@ -98,12 +64,12 @@ impl Smc {
             .map(|(_, message)| {
                 let lgr = message.nested(outer::LGR_SMCD)?;
                 Ok(Group {
-                    id: lgr.u32(1).unwrap_or(0),
-                    vlan: lgr.u8(4).unwrap_or(0),
-                    connections: lgr.u32(5).unwrap_or(0),
-                    pnet_id: lgr.text(6).unwrap_or_default(),
-                    sndbuf_bytes: lgr.uint(12).unwrap_or(0),
-                    rmb_bytes: lgr.uint(13).unwrap_or(0),
+                    id: lgr.u32(lgr_d::ID).unwrap_or(0),
+                    vlan: lgr.u8(lgr_d::VLAN_ID).unwrap_or(0),
+                    connections: lgr.u32(lgr_d::CONNS_NUM).unwrap_or(0),
+                    pnet_id: lgr.text(lgr_d::PNETID).unwrap_or_default(),
+                    sndbuf_bytes: lgr.uint(lgr_d::SNDBUF_ALLOC).unwrap_or(0),
+                    rmb_bytes: lgr.uint(lgr_d::DMB_ALLOC).unwrap_or(0),
                     ..Group::default()
                 })
             })
@@ -171,7 +137,7 @@ impl Smc {
         let messages = self.0.list(cmd::DUMP_UEID)?;
         Ok(messages
             .iter()
-            .filter_map(|(_, message)| message.text(1))
+            .filter_map(|(_, message)| message.text(eid::ENTRY))
             .collect())
     }
 
@@ -213,7 +179,9 @@ impl Smc {
     pub fn seid(&mut self) -> Result<Option<(String, bool)>> {
         let messages = self.0.list(cmd::DUMP_SEID)?;
         let first = messages.first();
-        Ok(first.and_then(|(_, message)| Some((message.text(1)?, message.flag(2)))))
+        Ok(first.and_then(|(_, message)| {
+            Some((message.text(seid::ENTRY)?, message.flag(seid::ENABLED)))
+        }))
     }
 
     /// Uses the system's own enterprise ID, or does not.
@@ -237,7 +205,8 @@ impl Smc {
     /// As above.
     pub fn handshake_limitation(&mut self) -> Result<bool> {
         let messages = self.0.list(cmd::DUMP_HS_LIMITATION)?;
-        Ok(messages.iter().any(|(_, message)| message.flag(1)))
+        let mut messages = messages.iter();
+        Ok(messages.any(|(_, message)| message.flag(hs_limitation::ENABLED)))
     }
 
     /// Sheds handshakes under load, or does not.
@@ -260,8 +229,8 @@ impl Smc {
 }
 
 /// The attribute of an enterprise ID: 32 bytes padded with blanks, and a NUL.
-fn padded(eid: &str) -> Writer {
-    Writer::new().text(1, &format!("{eid:<32}"))
+fn padded(text: &str) -> Writer {
+    Writer::new().text(eid::ENTRY, &format!("{text:<32}"))
 }
 
 /// Link groups, each with the links that follow it.

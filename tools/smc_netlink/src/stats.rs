@@ -3,6 +3,7 @@
 //! Counters.
 
 use serde::Serialize;
+use smc_proto::genl::smc::{fback, pload, rmb, stats, tech};
 
 use crate::{Attrs, Reason, Result};
 
@@ -121,12 +122,12 @@ pub struct Fallbacks {
 }
 
 impl Stats {
-    pub(crate) fn parse(stats: &Attrs) -> Result<Self> {
+    pub(crate) fn parse(all: &Attrs) -> Result<Self> {
         Ok(Self {
-            smcd: Transport::parse(&stats.nested(1)?)?,
-            smcr: Transport::parse(&stats.nested(2)?)?,
-            client_handshake_errors: stats.uint(3).unwrap_or(0),
-            server_handshake_errors: stats.uint(4).unwrap_or(0),
+            smcd: Transport::parse(&all.nested(stats::SMCD_TECH)?)?,
+            smcr: Transport::parse(&all.nested(stats::SMCR_TECH)?)?,
+            client_handshake_errors: all.uint(stats::CLNT_HS_ERR_CNT).unwrap_or(0),
+            server_handshake_errors: all.uint(stats::SRV_HS_ERR_CNT).unwrap_or(0),
         })
     }
 }
@@ -137,37 +138,51 @@ impl Transport {
         self.client_v1 + self.client_v2 + self.server_v1 + self.server_v2
     }
 
-    fn parse(tech: &Attrs) -> Result<Self> {
-        let count = |attr| tech.uint(attr).unwrap_or(0);
+    fn parse(counters: &Attrs) -> Result<Self> {
+        let count = |attr| counters.uint(attr).unwrap_or(0);
         let direction = |sizes, calls, buffers, bytes, number, usage| -> Result<Direction> {
             Ok(Direction {
-                buffer_sizes: parse_sizes(&tech.nested(sizes)?),
-                call_sizes: parse_sizes(&tech.nested(calls)?),
-                buffers: Buffers::parse(&tech.nested(buffers)?),
+                buffer_sizes: parse_sizes(&counters.nested(sizes)?),
+                call_sizes: parse_sizes(&counters.nested(calls)?),
+                buffers: Buffers::parse(&counters.nested(buffers)?),
                 bytes: count(bytes),
                 calls: count(number),
                 buffer_usage: count(usage),
             })
         };
         Ok(Self {
-            tx: direction(1, 3, 5, 17, 19, 21)?,
-            rx: direction(2, 4, 6, 16, 18, 20)?,
-            client_v1: count(7),
-            client_v2: count(8),
-            server_v1: count(9),
-            server_v2: count(10),
-            sendpage: count(11),
-            splice: count(12),
-            cork: count(13),
-            nodelay: count(14),
-            urgent: count(15),
+            tx: direction(
+                tech::TX_RMB_SIZE,
+                tech::TXPLOAD_SIZE,
+                tech::TX_RMB_STATS,
+                tech::TX_BYTES,
+                tech::TX_CNT,
+                tech::TX_RMB_USAGE,
+            )?,
+            rx: direction(
+                tech::RX_RMB_SIZE,
+                tech::RXPLOAD_SIZE,
+                tech::RX_RMB_STATS,
+                tech::RX_BYTES,
+                tech::RX_CNT,
+                tech::RX_RMB_USAGE,
+            )?,
+            client_v1: count(tech::CLNT_V1_SUCC),
+            client_v2: count(tech::CLNT_V2_SUCC),
+            server_v1: count(tech::SRV_V1_SUCC),
+            server_v2: count(tech::SRV_V2_SUCC),
+            sendpage: count(tech::SENDPAGE_CNT),
+            splice: count(tech::SPLICE_CNT),
+            cork: count(tech::CORK_CNT),
+            nodelay: count(tech::NDLY_CNT),
+            urgent: count(tech::URG_DATA_CNT),
         })
     }
 }
 
 fn parse_sizes(sizes: &Attrs) -> Sizes {
     let mut counts = [0; CLASSES];
-    for (attr, count) in (1..).zip(&mut counts) {
+    for (attr, count) in (pload::SIZE_8K..).zip(&mut counts) {
         *count = sizes.uint(attr).unwrap_or(0);
     }
     counts
@@ -177,34 +192,34 @@ impl Buffers {
     fn parse(buffers: &Attrs) -> Self {
         let count = |attr| buffers.uint(attr).unwrap_or(0);
         Self {
-            small_peer: count(1),
-            small: count(2),
-            full_peer: count(3),
-            full: count(4),
-            reused: count(5),
-            allocated: count(6),
-            downgraded: count(7),
+            small_peer: count(rmb::SIZE_SM_PEER_CNT),
+            small: count(rmb::SIZE_SM_CNT),
+            full_peer: count(rmb::FULL_PEER_CNT),
+            full: count(rmb::FULL_CNT),
+            reused: count(rmb::REUSE_CNT),
+            allocated: count(rmb::ALLOC_CNT),
+            downgraded: count(rmb::DGRADE_CNT),
         }
     }
 }
 
 impl Fallbacks {
     pub(crate) fn add(&mut self, item: &Attrs) {
-        if let Some(count) = item.uint(2) {
+        if let Some(count) = item.uint(fback::SRV_CNT) {
             self.server = count;
         }
-        if let Some(count) = item.uint(3) {
+        if let Some(count) = item.uint(fback::CLNT_CNT) {
             self.client = count;
         }
-        if let Some(code) = item.u32(4) {
+        if let Some(code) = item.u32(fback::RSN_CODE) {
             self.reasons.push(Fallback {
-                side: if item.flag(1) {
+                side: if item.flag(fback::TYPE) {
                     FallbackSide::Server
                 } else {
                     FallbackSide::Client
                 },
                 reason: Reason(code),
-                count: item.uint(5).unwrap_or(0),
+                count: item.uint(fback::RSN_CNT).unwrap_or(0),
             });
         }
     }

@@ -3,6 +3,7 @@
 //! What a host can do.
 
 use serde::Serialize;
+use smc_proto::genl::smc::sys;
 
 use crate::Attrs;
 
@@ -26,12 +27,12 @@ pub struct SystemInfo {
 impl SystemInfo {
     pub(crate) fn parse(info: &Attrs) -> Self {
         Self {
-            version: info.u8(1).unwrap_or(0),
-            release: info.u8(2).unwrap_or(0),
-            ism_v2: info.flag(3),
-            host: info.text(4),
-            seid: info.text(5),
-            smcr_v2: info.flag(6),
+            version: info.u8(sys::VER).unwrap_or(0),
+            release: info.u8(sys::REL).unwrap_or(0),
+            ism_v2: info.flag(sys::IS_ISM_V2),
+            host: info.text(sys::LOCAL_HOST),
+            seid: info.text(sys::SEID),
+            smcr_v2: info.flag(sys::IS_SMCR_V2),
         }
     }
 }
