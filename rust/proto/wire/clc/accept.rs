@@ -78,63 +78,42 @@ const ISM_V1_LEN: usize = 48;
 /// Reserved bytes that fill a version 1 message over ISM up to its length.
 const ISM_V1_RESERVED: [u8; 12] = [0; 12];
 
-impl Accept {
-    #[inline(never)]
-    pub(super) fn parse_body(header: &Header, body: &[u8]) -> Result<Message, Error> {
-        let common = Common::parse(header, body)?;
-        Ok(Message::Accept(Accept {
-            version: common.version,
-            first_contact: common.first_contact,
-            endpoint: common.endpoint,
-            v2: common.v2,
-        }))
-    }
+/// Both messages are read and written through [`Common`].
+macro_rules! message {
+    ($name:ident) => {
+        impl $name {
+            #[inline(never)]
+            pub(super) fn parse_body(header: &Header, body: &[u8]) -> Result<Message, Error> {
+                let common = Common::parse(header, body)?;
+                Ok(Message::$name($name {
+                    version: common.version,
+                    first_contact: common.first_contact,
+                    endpoint: common.endpoint,
+                    v2: common.v2,
+                }))
+            }
 
-    /// Writes the message to the start of `buf` and returns its length.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoSpace`] if `buf` is too small, [`Error::BadField`] if fields
-    /// contradict each other.
-    pub fn emit(&self, buf: &mut [u8]) -> Result<usize, Error> {
-        let common = Common {
-            version: self.version,
-            first_contact: self.first_contact,
-            endpoint: self.endpoint,
-            v2: self.v2,
-        };
-        common.emit(Kind::Accept, buf)
-    }
+            /// Writes the message to the start of `buf` and returns its length.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::NoSpace`] if `buf` is too small, [`Error::BadField`] if fields
+            /// contradict each other.
+            pub fn emit(&self, buf: &mut [u8]) -> Result<usize, Error> {
+                let common = Common {
+                    version: self.version,
+                    first_contact: self.first_contact,
+                    endpoint: self.endpoint,
+                    v2: self.v2,
+                };
+                common.emit(Kind::$name, buf)
+            }
+        }
+    };
 }
 
-impl Confirm {
-    #[inline(never)]
-    pub(super) fn parse_body(header: &Header, body: &[u8]) -> Result<Message, Error> {
-        let common = Common::parse(header, body)?;
-        Ok(Message::Confirm(Confirm {
-            version: common.version,
-            first_contact: common.first_contact,
-            endpoint: common.endpoint,
-            v2: common.v2,
-        }))
-    }
-
-    /// Writes the message to the start of `buf` and returns its length.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoSpace`] if `buf` is too small, [`Error::BadField`] if fields
-    /// contradict each other.
-    pub fn emit(&self, buf: &mut [u8]) -> Result<usize, Error> {
-        let common = Common {
-            version: self.version,
-            first_contact: self.first_contact,
-            endpoint: self.endpoint,
-            v2: self.v2,
-        };
-        common.emit(Kind::Confirm, buf)
-    }
-}
+message!(Accept);
+message!(Confirm);
 
 /// The fields of both messages; they differ only in type and GID list.
 struct Common {
