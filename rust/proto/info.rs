@@ -8,6 +8,11 @@
 
 use crate::diag::Writer;
 
+/// Level of the options of SMC sockets.
+pub const SOL_SMC: i32 = 286;
+/// Number of the option that limits handshakes of a listening socket under load
+/// (`include/uapi/linux/smc.h`).
+pub const SMC_LIMIT_HS: i32 = 1;
 /// Number of the option.
 pub const SMC_INFO: i32 = 64;
 

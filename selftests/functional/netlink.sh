@@ -17,15 +17,6 @@ json() {
 	ip netns exec "$ns" "$tool" --json "$@" |
 		python3 -c "import json, sys; x = json.load(sys.stdin); print($expression)"
 }
-is() {
-	local wanted=$1 got
-	shift
-	got=$("$@")
-	[ "$got" = "$wanted" ] || {
-		echo "expected '$wanted', got '$got': $*"
-		return 1
-	}
-}
 
 # 1. The system.
 check "the version is 2.1" is "2.1" json smcr a 'f"{x["version"]}.{x["release"]}"' info
@@ -174,6 +165,42 @@ limit() {
 	is "$2" ip netns exec "$1" cat /proc/sys/net/smc/limit_smc_hs
 }
 check "handshakes are not limited" limit a 0
+# A listener that limits them by itself, with more clients that say nothing than it
+# likes: others are not offered SMC.
+cat >"$WORK/limit.py" <<'END'
+import socket, sys, threading
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.setsockopt(286, 1, int(sys.argv[3]))
+listener.bind((sys.argv[1], int(sys.argv[2])))
+listener.listen(512)
+def echo(peer):
+    with peer:
+        while chunk := peer.recv(65536):
+            peer.sendall(chunk)
+while True:
+    threading.Thread(target=echo, args=(listener.accept()[0],), daemon=True).start()
+END
+flood() {
+	in_b clc_peer flood --addr "$A" --port "$1" --count 100 -- \
+		smc_stream ping --family smc --addr "$A" --port "$1" --timeout 20
+}
+for port in 7003 7004; do
+	start ip netns exec a smc_run python3 "$WORK/limit.py" "$A" $port $((port - 7003))
+	wait_port a $port
+done
+middlebox a add 7003
+uses_smc() {
+	local before
+	before=$(counter b connections_smcr)
+	"$@" && [ "$(counter b connections_smcr)" -gt "$before" ]
+}
+check "without a limit a client beside a hundred silent ones uses SMC-R" uses_smc flood 7003
+stop_middlebox a
+middlebox a add 7004
+check "with SMC_LIMIT_HS it stays on TCP" wait_for 60 falls_back "b 0x03010000 client" flood 7004
+stop_middlebox a
+stop_all
 
 # 8. Who may do what.
 as_nobody() {

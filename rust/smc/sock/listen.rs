@@ -44,7 +44,8 @@ use super::{
     wait::wait_until,
     Phase,
     SmcSocket,
-    TcpWatch, //
+    TcpWatch,
+    AS_NAMESPACE, //
 };
 use crate::smc::{
     conn::Connection,
@@ -79,6 +80,8 @@ pub(crate) struct Listener {
     /// Why SMC is not offered to clients.
     refusal: Option<DeclineReason>,
     backlog: Atomic<i32>,
+    /// As the socket has it.
+    limits: Atomic<i32>,
     /// Clients are not answered the option at the moment.
     sheds: Atomic<bool>,
     #[pin]
@@ -121,6 +124,7 @@ impl Listener {
                 refusal: socket.refusal(tcp),
                 tcp <- new_spinlock_bh!(Some(tcp.clone()), "smc_listener_tcp"),
                 backlog: Atomic::new(0),
+                limits: Atomic::new(socket.limits.load(Relaxed)),
                 sheds: Atomic::new(false),
                 queue <- new_spinlock_bh!(Queue {
                     ready: KVec::new(),
@@ -195,14 +199,23 @@ impl Listener {
         }
     }
 
-    /// Where the namespace limits handshakes, clients are not answered the option while many
+    /// `SMC_LIMIT_HS` was set.
+    pub(super) fn limit_handshakes(&self, on: bool) {
+        self.limits.store(i32::from(on), Relaxed);
+    }
+
+    /// Where the socket or the namespace limits handshakes, clients are not answered the option while many
     /// handshakes are under way: they stay on TCP.
     fn shed_or_not(&self, listening: &TcpSocket) {
         if self.refusal.is_some() {
             return;
         }
         let many = self.queue.lock().pending >= SHED_ABOVE;
-        let shed = many && self.net.settings.limits_handshakes();
+        let limits = match self.limits.load(Relaxed) {
+            AS_NAMESPACE => self.net.settings.limits_handshakes(),
+            on => on != 0,
+        };
+        let shed = many && limits;
         if self.sheds.xchg(shed, Relaxed) != shed {
             // Should this fail, clients are answered as before.
             let _ = listening.suspend_answers(shed);

@@ -80,6 +80,8 @@ pub(crate) struct SmcSocket {
     corked: Atomic<bool>,
     /// The reason not to offer SMC that a socket option gave before `connect()` or `listen()`.
     no_smc: Atomic<u32>,
+    /// Whether handshakes are limited, where `SMC_LIMIT_HS` has said so; else [`AS_NAMESPACE`].
+    limits: Atomic<i32>,
     /// Handshake messages that may be at the head of the TCP stream after a fallback.
     #[pin]
     late: Mutex<LateFilter>,
@@ -87,6 +89,9 @@ pub(crate) struct SmcSocket {
     /// The error of the TCP socket that was copied to the program's socket; 0 while there is none.
     mirrored: Atomic<i32>,
 }
+
+/// The namespace says whether handshakes are limited.
+const AS_NAMESPACE: i32 = -1;
 
 struct PhaseCell {
     phase: Phase,
@@ -139,6 +144,7 @@ impl SmcSocket {
                 peer_reason: Atomic::new(0),
                 corked: Atomic::new(false),
                 no_smc: Atomic::new(0),
+                limits: Atomic::new(AS_NAMESPACE),
                 late <- new_mutex!(LateFilter::NONE, "smc_socket_late"),
                 late_possible: Atomic::new(false),
                 mirrored: Atomic::new(0),
@@ -210,6 +216,22 @@ impl SmcSocket {
             DeclineReason(self.reason.load(Relaxed)),
             DeclineReason(self.peer_reason.load(Relaxed)),
         )
+    }
+
+    /// Limits handshakes of this socket, whatever the namespace says.
+    fn limit_handshakes(&self, on: bool) {
+        self.limits.store(i32::from(on), Relaxed);
+        if let Phase::Listening(listener) = self.phase() {
+            listener.limit_handshakes(on);
+        }
+    }
+
+    /// Whether handshakes of this socket are limited.
+    fn limits_handshakes(&self) -> bool {
+        match self.limits.load(Relaxed) {
+            AS_NAMESPACE => self.net.settings.limits_handshakes(),
+            on => on != 0,
+        }
     }
 
     /// Why this socket does not offer SMC; `None` when it does.

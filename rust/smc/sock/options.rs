@@ -23,7 +23,9 @@ use smc_proto::{
     info::{
         SocketInfo as Info,
         Use,
-        SMC_INFO, //
+        SMC_INFO,
+        SMC_LIMIT_HS,
+        SOL_SMC, //
     },
     reason::DeclineReason, //
 };
@@ -36,9 +38,6 @@ use crate::smc::{
     diag,
     stats::Count, //
 };
-
-/// Options of this family.
-const SOL_SMC: i32 = 286;
 
 const SO_OOBINLINE: i32 = 10;
 const SO_REUSEPORT: i32 = 15;
@@ -59,7 +58,11 @@ pub(super) fn set(
     value: &OptIn<'_>,
 ) -> Result {
     match level {
-        SOL_SMC => Err(ENOPROTOOPT),
+        SOL_SMC if name == SMC_LIMIT_HS => {
+            socket.limit_handshakes(value.read_i32()? != 0);
+            Ok(())
+        }
+        SOL_SMC => Err(EOPNOTSUPP),
         SOL_SOCKET => {
             if name == SO_REUSEPORT {
                 // The core lets only sockets of the internet families have it.
@@ -136,7 +139,8 @@ pub(super) fn get(
 ) -> Result {
     match level {
         SOL_SMC if name == SMC_INFO => value.write(&info(socket).emit()),
-        SOL_SMC => Err(ENOPROTOOPT),
+        SOL_SMC if name == SMC_LIMIT_HS => value.write_i32(i32::from(socket.limits_handshakes())),
+        SOL_SMC => Err(EOPNOTSUPP),
         _ => socket.on_tcp(sock, |tcp| tcp.getsockopt(level, name, value)),
     }
 }

@@ -26,6 +26,7 @@ pub(crate) const CHECKS: &[Check] = &[
     check("options: short values and IP level", short_values),
     check("options: TCP_ULP is refused", ulp),
     check("options: wrong lengths", lengths),
+    check("options: SMC_LIMIT_HS", handshake_limit),
     check("ioctl: SIOCINQ counts what can be read", input_queue),
     check("ioctl: SIOCOUTQ counts what is on its way", output_queue),
     check("ioctl: on sockets that are not connected", idle_ioctl),
@@ -252,6 +253,38 @@ fn lengths(c: &Ctx) -> Outcome {
         );
     }
     talk(&a, &b)?;
+    Ok(())
+}
+
+/// Level of SMC's own options, and the one that limits handshakes.
+const SOL_SMC: i32 = 286;
+const SMC_LIMIT_HS: i32 = 1;
+
+fn handshake_limit(c: &Ctx) -> Outcome {
+    if !c.family.is_smc() {
+        skip!("TCP sockets do not have it");
+    }
+    let (listener, _) = c.listener(0)?;
+    let limit = || works("getsockopt()", listener.int(SOL_SMC, SMC_LIMIT_HS));
+    same!("at first", limit()?, 0);
+    for (value, want) in [(1, 1), (0, 0), (-7, 1)] {
+        works(
+            "setsockopt()",
+            listener.set_int(SOL_SMC, SMC_LIMIT_HS, value),
+        )?;
+        same!(format!("after {value} was set"), limit()?, want);
+    }
+    fails(
+        "a value of one byte",
+        listener.set_bytes(SOL_SMC, SMC_LIMIT_HS, &[1]),
+        &[EINVAL],
+    )?;
+    fails(
+        "an option that is not there",
+        listener.set_int(SOL_SMC, 99, 1),
+        &[EOPNOTSUPP],
+    )?;
+    fails("its value", listener.int(SOL_SMC, 99), &[EOPNOTSUPP])?;
     Ok(())
 }
 
