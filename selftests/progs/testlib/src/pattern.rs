@@ -58,6 +58,11 @@ impl Rng {
         self.range(from.max(low), to.min(high).max(from.max(low)))
     }
 
+    /// A number below `n`, uniform; 0 for an `n` of 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.range(0, (n as u64).saturating_sub(1)) as usize
+    }
+
     /// True once in `n` calls on average.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.next_u64() % n == 0
