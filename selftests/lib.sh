@@ -65,6 +65,17 @@ refuse() {
 	result $? "$name" "$last"
 }
 
+# is WANTED COMMAND...: the command must print just this.
+is() {
+	local wanted=$1 got
+	shift
+	got=$("$@")
+	[ "$got" = "$wanted" ] || {
+		echo "expected '$wanted', got '$got': $*"
+		return 1
+	}
+}
+
 # subtest NAME COMMAND...: the command prints TAP of its own.
 subtest() {
 	local name=$1
@@ -245,6 +256,34 @@ ping_from_b() {
 	local family=$1 address=$2 port=$3
 	shift 3
 	in_b smc_stream ping --family "$family" --addr "$address" --port "$port" "$@"
+}
+
+# good_clients PAUSE COMMAND...: runs the command, a client, again and again with a
+# pause of so many seconds, until stop_good_clients.
+good_clients() {
+	local pause=$1
+	shift
+	rm -f "$WORK/stop" "$WORK/bad-luck"
+	(
+		n=0
+		while [ ! -e "$WORK/stop" ]; do
+			"$@" >"$WORK/good" 2>&1 || cat "$WORK/good" >>"$WORK/bad-luck"
+			n=$((n + 1))
+			echo "$n" >"$WORK/good-count"
+			sleep "$pause"
+		done
+	) &
+	honest=$!
+}
+
+# Every one of them must have been served.
+stop_good_clients() {
+	: >"$WORK/stop"
+	wait "$honest"
+	note "$(cat "$WORK/good-count") good clients meanwhile"
+	local log=
+	[ ! -e "$WORK/bad-luck" ] || log=$WORK/bad-luck
+	result "$([ -z "$log" ]; echo $?)" "good clients are served while bad ones are at work" "$log"
 }
 
 # middlebox NAMESPACE MODE PORT: until stop_middlebox.

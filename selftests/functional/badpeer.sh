@@ -20,30 +20,11 @@ good() {
 check "a good client uses SMC-R" smcr good
 
 # Good clients while bad ones are at work: every one must be served.
-good_clients() {
-	local n=0
-	while [ ! -e "$WORK/stop" ]; do
-		if ! good --count 1 >"$WORK/good" 2>&1; then
-			cat "$WORK/good" >>"$WORK/bad-luck"
-		fi
-		n=$((n + 1))
-		echo "$n" >"$WORK/good-count"
-		sleep 0.2
-	done
-}
-good_clients &
-honest=$!
+good_clients 0.2 good --count 1
 memory=$(both memory_bytes)
 subtest "bad clients" in_b clc_peer client --addr "$A" --own "$B" --port 7000 --jobs 6
 check "a good client uses SMC-R at once" smcr good
-: >"$WORK/stop"
-wait "$honest"
-note "$(cat "$WORK/good-count") good clients meanwhile"
-if [ -e "$WORK/bad-luck" ]; then
-	result 1 "good clients are served while bad ones are at work" "$WORK/bad-luck"
-else
-	result 0 "good clients are served while bad ones are at work"
-fi
+stop_good_clients
 
 check "silent clients by the hundred do not keep a good one waiting" \
 	in_b clc_peer flood --addr "$A" --port 7000 --count 300 -- \

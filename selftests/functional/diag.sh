@@ -16,15 +16,6 @@ sockets() {
 	ip netns exec "$ns" smcss --json "$@" |
 		python3 -c "import json, sys; x = json.load(sys.stdin); print($expression)"
 }
-is() {
-	local wanted=$1 got
-	shift
-	got=$("$@")
-	[ "$got" = "$wanted" ] || {
-		echo "expected '$wanted', got '$got': $*"
-		return 1
-	}
-}
 
 check "there are no sockets" is "[]" sockets a x -a
 echo_server a smc "$A" 7000

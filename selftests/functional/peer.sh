@@ -25,33 +25,15 @@ check "a good client uses SMC-R" smcr good
 start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --count 100000000 \
 	--timeout 850
 long=$started
-good_clients() {
-	local n=0
-	while [ ! -e "$WORK/stop" ]; do
-		if ! good --count 1 >"$WORK/good" 2>&1; then
-			cat "$WORK/good" >>"$WORK/bad-luck"
-		fi
-		n=$((n + 1))
-		echo "$n" >"$WORK/good-count"
-		sleep 0.5
-	done
-}
-good_clients &
-honest=$!
+good_clients 0.5 good --count 1
 memory=$(both memory_bytes)
 lines=$(dmesg | wc -l)
 start=$SECONDS
 subtest "bad clients" in_b smc_peer client --addr "$A" --own "$B" --port 7000 --jobs 6 ${all:+--all}
 took=$((SECONDS - start))
 check "a good client uses SMC-R at once" smcr good
-: >"$WORK/stop"
-wait "$honest"
-note "$(cat "$WORK/good-count") good clients meanwhile, bad ones took $took s"
-if [ -e "$WORK/bad-luck" ]; then
-	result 1 "good clients are served while bad ones are at work" "$WORK/bad-luck"
-else
-	result 0 "good clients are served while bad ones are at work"
-fi
+stop_good_clients
+note "bad clients took $took s"
 check "a good connection has lasted all the time" kill -0 "$long"
 stop "$long"
 stop_middlebox a

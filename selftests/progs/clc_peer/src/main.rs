@@ -17,11 +17,11 @@ use clap::{Args, Parser, Subcommand};
 use messages::{Identity, GOOD};
 use play::{judge, play, Ending, Role, Seen};
 use smc_proto::ids::Eid;
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, ExitCode};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use testlib::cases;
 use testlib::event::poll_one;
 use testlib::json::Object;
 use testlib::process::raise_file_limit;
@@ -192,25 +192,15 @@ fn run_all(
     play: impl Fn(usize, &'static Case) -> (String, Outcome) + Sync,
 ) -> Result<usize, String> {
     let reporter = Mutex::new(Reporter::new(chosen.len()));
-    let queue = Mutex::new(VecDeque::from(chosen));
-    std::thread::scope(|s| {
-        for _ in 0..jobs.max(1) {
-            s.spawn(|| loop {
-                let Some((number, case)) = queue.lock().ok().and_then(|mut q| q.pop_front()) else {
-                    return;
-                };
-                let (text, outcome) = play(number, case);
-                if let Ok(mut r) = reporter.lock() {
-                    say(&format!("# {text}"));
-                    r.report(&format!("{role} {}", case.name), &outcome);
-                }
-            });
-        }
-    });
-    reporter
-        .into_inner()
-        .map(|r| r.failed())
-        .map_err(|_| "a case panicked".to_owned())
+    cases::in_parallel(chosen, jobs, |(number, case)| {
+        let (text, outcome) = play(number, case);
+        let mut reporter = reporter.lock().map_err(|_| "a case panicked")?;
+        say(&format!("# {text}"));
+        reporter.report(&format!("{role} {}", case.name), &outcome);
+        Ok(())
+    })?;
+    let reporter = reporter.into_inner().map_err(|_| "a case panicked")?;
+    Ok(reporter.failed())
 }
 
 fn run_client(common: &Common, jobs: usize) -> Result<usize, String> {
@@ -323,11 +313,8 @@ fn flood(at: SocketAddr, count: usize, app: &[String]) -> Result<usize, String> 
 }
 
 fn list() -> usize {
-    for (role, cases) in [("client", client_cases()), ("server", server_cases())] {
-        for c in cases {
-            say(&format!("{role} {}", c.name));
-        }
-    }
+    cases::list("client", client_cases().iter().map(|case| case.name));
+    cases::list("server", server_cases().iter().map(|case| case.name));
     0
 }
 
@@ -344,11 +331,5 @@ fn main() -> ExitCode {
         } => flood(SocketAddr::new(IpAddr::V4(addr), port), count, &app),
         RoleArgs::List => Ok(list()),
     };
-    match outcome {
-        Ok(failed) => ExitCode::from(u8::from(failed > 0)),
-        Err(e) => {
-            eprintln!("clc_peer: {e}");
-            ExitCode::from(2)
-        }
-    }
+    cases::finish("clc_peer", outcome)
 }

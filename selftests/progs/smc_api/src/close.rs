@@ -322,12 +322,12 @@ fn simultaneous(c: &Ctx) -> Outcome {
     }
     if let Some(k) = c.counters(c.server_ns.as_deref()) {
         let end = Instant::now() + Duration::from_secs(15);
-        let mut left = k.get("connections_active");
+        let mut left = k.value("connections_active");
         while left > 0 && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(100));
             left = c
                 .counters(c.server_ns.as_deref())
-                .map_or(0, |k| k.get("connections_active"));
+                .map_or(0, |k| k.value("connections_active"));
         }
         ensure!(
             left == 0,

@@ -86,7 +86,7 @@ impl Ctx {
             .into_iter()
             .map(|ns| {
                 self.counters(ns.as_deref())
-                    .map(|c| c.get("fallback_total"))
+                    .map(|c| c.value("fallback_total"))
             })
             .collect()
     }

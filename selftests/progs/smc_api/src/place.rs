@@ -47,10 +47,10 @@ fn mode(c: &Ctx) -> Outcome {
     let Some(k) = c.counters(c.client_ns.as_deref()) else {
         return Err("/proc/net/smc_rs cannot be read".into());
     };
-    let found = k.connections().iter().any(|conn| {
-        conn.get("local").is_some_and(|l| *l == name)
-            && conn.get("mode").is_some_and(|m| m == "SMCR")
-    });
+    let found = k
+        .connections
+        .iter()
+        .any(|conn| conn.get("local") == Some(&*name) && conn.get("mode") == Some("SMCR"));
     ensure!(
         found == want,
         "connection {name} is listed as SMCR: {found}, expected {want}"

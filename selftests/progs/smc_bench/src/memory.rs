@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use socket2::Socket;
 
-use smc_proof::counters::Counters;
+use testlib::counters::Counters;
 
 use crate::measure::broken;
 use crate::net::{Family, Request};

@@ -4,8 +4,8 @@
 
 use serde_json::{json, Value};
 
-use smc_proof::counters::{Counters, Fallback};
 use smc_proof::rdma::DeviceCounters;
+use testlib::counters::{Counters, Fallback};
 
 use crate::net::Family;
 
@@ -24,7 +24,7 @@ impl Probe {
     /// A sentence for the user when SMC is to be measured and the module is not there.
     pub(crate) fn take(family: Family) -> Result<Self, String> {
         let smc = match family {
-            Family::Smc => Counters::read()?,
+            Family::Smc => Counters::read().map_err(|error| error.to_string())?,
             Family::Tcp => Counters::read().unwrap_or_default(),
         };
         Ok(Probe {

@@ -20,12 +20,12 @@ use clap::{Args, Parser, Subcommand};
 use clc::Identity;
 use session::Session;
 use smc_proto::ids::Eid;
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use testlib::cases::{finish, in_parallel, list};
 use testlib::process::raise_file_limit;
 use testlib::tap::{say, Outcome, Reporter};
 
@@ -152,29 +152,8 @@ impl Witness<'_> {
     }
 }
 
-/// Plays cases one after the other.
-fn client_worker(
-    witness: &Witness<'_>,
-    queue: &Mutex<VecDeque<(usize, &'static case::ClientCase)>>,
-    reporter: &Mutex<Reporter>,
-) -> Result<(), String> {
-    loop {
-        let Some((number, case)) = queue.lock().ok().and_then(|mut q| q.pop_front()) else {
-            return Ok(());
-        };
-        let id = witness.common.identity(100 + number)?;
-        let outcome = timed(case.name, || {
-            (case.run)(&id)?;
-            witness.check()
-        });
-        if let Ok(mut r) = reporter.lock() {
-            r.report(&format!("client {}", case.name), &outcome);
-        }
-    }
-}
-
 fn run_client(common: &Common, jobs: usize) -> Result<usize, String> {
-    let chosen: VecDeque<_> = cases::client()
+    let chosen: Vec<_> = cases::client()
         .enumerate()
         .filter(|(_, c)| common.wants(c.name, c.slow))
         .collect();
@@ -183,23 +162,25 @@ fn run_client(common: &Common, jobs: usize) -> Result<usize, String> {
     }
     let jobs = jobs.clamp(1, chosen.len());
     let reporter = Mutex::new(Reporter::new(chosen.len() + 1));
-    let queue = Mutex::new(chosen);
     let witness = Witness {
         common,
         rounds: AtomicU64::new(0),
         stop: AtomicBool::new(false),
     };
-    let panicked = |_| Err("a case panicked".to_owned());
     let witnessed = std::thread::scope(|s| {
         let witnessing = s.spawn(|| witness.run());
-        let workers: Vec<_> = (0..jobs)
-            .map(|_| s.spawn(|| client_worker(&witness, &queue, &reporter)))
-            .collect();
-        let mut outcome = Ok(());
-        for worker in workers {
-            outcome = outcome.and(worker.join().unwrap_or_else(panicked));
-        }
+        let outcome = in_parallel(chosen, jobs, |(number, case)| {
+            let id = common.identity(100 + number)?;
+            let outcome = timed(case.name, || {
+                (case.run)(&id)?;
+                witness.check()
+            });
+            let mut reporter = reporter.lock().map_err(|_| "a case panicked")?;
+            reporter.report(&format!("client {}", case.name), &outcome);
+            Ok(())
+        });
         witness.stop.store(true, Ordering::Relaxed);
+        let panicked = |_| Err("a case panicked".to_owned());
         outcome.and(witnessing.join().unwrap_or_else(panicked))
     });
     let mut reporter = reporter.into_inner().map_err(|_| "a case panicked")?;
@@ -228,13 +209,9 @@ fn run_server(common: &Common, app: &[String]) -> Result<usize, String> {
     Ok(reporter.failed())
 }
 
-fn list() -> usize {
-    for case in cases::client() {
-        say(&format!("client {}", case.name));
-    }
-    for case in cases::server() {
-        say(&format!("server {}", case.name));
-    }
+fn list_all() -> usize {
+    list("client", cases::client().map(|case| case.name));
+    list("server", cases::server().map(|case| case.name));
     0
 }
 
@@ -243,13 +220,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().role {
         RoleArgs::Client { common, jobs } => run_client(&common, jobs),
         RoleArgs::Server { common, app } => run_server(&common, &app),
-        RoleArgs::List => Ok(list()),
+        RoleArgs::List => Ok(list_all()),
     };
-    match outcome {
-        Ok(failed) => ExitCode::from(u8::from(failed > 0)),
-        Err(e) => {
-            eprintln!("smc_peer: {e}");
-            ExitCode::from(2)
-        }
-    }
+    finish("smc_peer", outcome)
 }

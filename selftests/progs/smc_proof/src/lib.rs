@@ -2,14 +2,12 @@
 
 //! What the kernel and the wire say about SMC connections.
 //!
-//! [`counters`] reads the module's statistics, [`peer_stats`] asks the SMC that comes with the
-//! kernel, [`capture`] counts the bytes that went over the TCP connections, [`rdma`] reads the
+//! [`peer_stats`] asks the SMC that comes with the kernel for its statistics, [`capture`] counts the bytes that went over the TCP connections, [`rdma`] reads the
 //! counters of the RDMA devices; [`table`] and [`style`] lay reports out.
 
 #![forbid(unsafe_code)]
 
 pub mod capture;
-pub mod counters;
 pub mod packet;
 pub mod peer_stats;
 pub mod rdma;

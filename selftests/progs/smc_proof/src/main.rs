@@ -15,7 +15,8 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use serde_json::json;
 
-use smc_proof::{capture, counters, peer_stats, rdma, style};
+use smc_proof::{capture, peer_stats, rdma, style};
+use testlib::counters;
 
 /// Show how connections moved their bytes: by RDMA or over TCP.
 #[derive(Parser)]

@@ -7,6 +7,7 @@
 //! error numbers. Every unsafe call of the test programs is in this crate.
 
 pub mod addr;
+pub mod cases;
 pub mod counters;
 pub mod event;
 pub mod extra;

@@ -9,9 +9,9 @@ use std::path::Path;
 use serde_json::{json, Value};
 
 use smc_proof::capture::{self, Summary};
-use smc_proof::counters::{Counters, Fields};
 use smc_proof::rdma::DeviceCounters;
 use smc_proof::table;
+use testlib::counters::{Counters, Fields};
 
 /// One statement and whether it is as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
