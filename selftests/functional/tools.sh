@@ -89,6 +89,7 @@ check "nothing is missing here" in_a smc check
 ip netns add d
 refuse "without a device something is" ip netns exec d smc check
 ip netns delete d
+check "the device can be used" sh -c 'ip netns exec a smc devices | grep -q "^rxe0  *1  *ACTIVE  *veth0  *10.9.0.1 .* yes$"'
 echo_server a tcp "$A" 7002
 start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7002 --hold 60000 --timeout 60
 why() {

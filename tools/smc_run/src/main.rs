@@ -11,13 +11,13 @@
 mod elf;
 mod library;
 mod program;
-mod size;
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use clap::{ArgAction, Parser};
+use clap::Parser;
 use nix::errno::Errno;
+use smc_cli::smc_run::Options;
 
 /// Exit status for a mistake in smc_run's own use, as `env` and `timeout` have it.
 const EXIT_OWN_FAILURE: i32 = 125;
@@ -25,39 +25,6 @@ const EXIT_OWN_FAILURE: i32 = 125;
 const EXIT_NOT_EXECUTABLE: i32 = 126;
 /// Exit status for a program that does not exist.
 const EXIT_NOT_FOUND: i32 = 127;
-
-/// Run a TCP program with its stream sockets turned into SMC sockets.
-///
-/// Where the kernel or the peer has no SMC the program runs on TCP as usual.
-#[derive(Parser)]
-#[command(name = "smc_run", version, disable_version_flag = true)]
-struct Options {
-    /// Receive buffer size of every socket: bytes, or with k or m
-    #[arg(short = 'r', value_name = "SIZE", value_parser = size::parse)]
-    rcvbuf: Option<u32>,
-
-    /// Send buffer size of every socket: bytes, or with k or m
-    #[arg(short = 't', value_name = "SIZE", value_parser = size::parse)]
-    sndbuf: Option<u32>,
-
-    /// Say on standard error which sockets are SMC and which are not
-    #[arg(short = 'd')]
-    debug: bool,
-
-    /// Print the version
-    #[arg(short = 'v', long = "version", action = ArgAction::Version)]
-    version: (),
-
-    /// The program and its arguments
-    #[arg(
-        value_name = "PROGRAM",
-        required = true,
-        num_args = 1..,
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
-    command: Vec<OsString>,
-}
 
 /// Why the program could not be started.
 struct Failure {

@@ -5,26 +5,8 @@
 
 use crate::output::{self, Outcome};
 use crate::{device, group, info, stats, ueid};
+pub use smc_cli::object::Program;
 use smc_netlink::Smc;
-
-/// Which of the two programs runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
-    /// SMC-R.
-    Smcr,
-    /// SMC-D.
-    Smcd,
-}
-
-impl Program {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Smcr => "smcr",
-            Self::Smcd => "smcd",
-        }
-    }
-}
 
 /// Options before the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -211,5 +193,24 @@ mod tests {
             error.contains("-x") && error.contains("smcd help"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn what_the_manual_says_is_understood() {
+        for program in [Program::Smcr, Program::Smcd] {
+            let command = program.command();
+            for option in command.get_opts() {
+                let long = option.get_long().map(|long| format!("--{long}"));
+                let short = option.get_short().map(|short| format!("-{short}"));
+                for word in [long, short].into_iter().flatten() {
+                    let line = parse(program, &[word.clone(), "info".to_owned()]);
+                    assert!(line.is_ok(), "{word}: {line:?}");
+                }
+            }
+            let usage = usage(program);
+            for object in command.get_subcommands() {
+                assert!(usage.contains(object.get_name()), "{usage}");
+            }
+        }
     }
 }

@@ -210,7 +210,7 @@ fn attempt(
 fn settle(ctx: &Ctx) {
     let end = Instant::now() + CLOSING;
     let busy =
-        |ns: &str| in_netns(Some(ns), Counters::read).map_or(0, |c| c.get("connections_active"));
+        |ns: &str| in_netns(Some(ns), Counters::read).map_or(0, |c| c.value("connections_active"));
     while Instant::now() < end && busy(&ctx.server_ns) + busy(&ctx.client_ns) > 0 {
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -98,9 +98,9 @@ pub(crate) fn exchange(sock: &Sock) -> Result<Seen, String> {
     let counters = Counters::read().map_err(|e| format!("/proc/net/smc_rs: {e}"))?;
     let here = name.to_string();
     let over_smcr = counters
-        .connections()
+        .connections
         .iter()
-        .any(|c| c.get("local") == Some(&here) && c.get("mode").is_some_and(|m| m == "SMCR"));
+        .any(|c| c.get("local") == Some(&*here) && c.get("mode") == Some("SMCR"));
     Ok(if over_smcr { Seen::Smcr } else { Seen::Tcp })
 }
 

@@ -111,7 +111,7 @@ fn works(place: &Place) -> Result<(), String> {
     for ns in [&place.server_ns, &place.client_ns] {
         loop {
             let counters = in_netns(Some(ns), Counters::read).map_err(|e| e.to_string())?;
-            let left = counters.get("connections_active");
+            let left = counters.value("connections_active");
             if left == 0 {
                 break;
             }

@@ -5,43 +5,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use smc_cli::smc_pnet::Options;
 use smc_netlink::{Error, Pnet, PnetEntry, PnetTarget};
 use smc_tools::output::{self, finish, Outcome};
-
-/// Show or set which devices are on one network; the whole table without options.
-#[derive(Parser)]
-#[command(name = "smc_pnet", version, disable_version_flag = true)]
-struct Options {
-    /// Add a row; a network or RDMA device is needed
-    #[arg(short, long, conflicts_with_all = ["delete", "show", "flush"], requires = "name")]
-    add: bool,
-    /// Remove the rows of a network
-    #[arg(short, long, conflicts_with_all = ["show", "flush"], requires = "name")]
-    delete: bool,
-    /// Show the rows of a network
-    #[arg(short, long, conflicts_with = "flush")]
-    show: bool,
-    /// Remove all rows
-    #[arg(short, long, conflicts_with = "name")]
-    flush: bool,
-    /// Network device of the row
-    #[arg(short = 'I', long, value_name = "DEVICE")]
-    interface: Option<String>,
-    /// RDMA device of the row
-    #[arg(short = 'D', long, value_name = "DEVICE")]
-    ibdevice: Option<String>,
-    /// Port of the RDMA device
-    #[arg(short = 'P', long, value_name = "PORT", value_parser = clap::value_parser!(u8).range(0..=2))]
-    ibport: Option<u8>,
-    /// JSON instead of text
-    #[arg(short, long)]
-    json: bool,
-    /// Show the version
-    #[arg(short, long, action = clap::ArgAction::Version)]
-    version: Option<bool>,
-    /// Name of the network: up to 16 letters and digits
-    name: Option<String>,
-}
 
 fn main() -> ExitCode {
     finish("smc_pnet", run(&Options::parse()))

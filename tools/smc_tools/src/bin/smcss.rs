@@ -5,39 +5,10 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use smc_cli::smcss::Options;
 use smc_netlink::diag;
 use smc_tools::output::{self, finish, Outcome};
 use smc_tools::sockets::View;
-
-/// List SMC sockets: the connected ones unless an option says otherwise.
-#[derive(Parser)]
-#[command(name = "smcss", version, disable_version_flag = true)]
-struct Options {
-    /// All sockets
-    #[arg(short, long)]
-    all: bool,
-    /// Sockets that accept connections
-    #[arg(short, long, conflicts_with_all = ["all", "debug", "smcr", "smcd"])]
-    listening: bool,
-    /// Cursors and flags as well
-    #[arg(short, long)]
-    debug: bool,
-    /// Addresses as long as they are
-    #[arg(short = 'W', long)]
-    wide: bool,
-    /// Only sockets over SMC-D, with their buffers
-    #[arg(short = 'D', long, conflicts_with = "smcr")]
-    smcd: bool,
-    /// Only sockets over SMC-R, with their links
-    #[arg(short = 'R', long)]
-    smcr: bool,
-    /// All that is known, as JSON
-    #[arg(short, long)]
-    json: bool,
-    /// Show the version
-    #[arg(short, long, action = clap::ArgAction::Version)]
-    version: Option<bool>,
-}
 
 fn main() -> ExitCode {
     finish("smcss", run(&Options::parse()))

@@ -10,7 +10,7 @@ const MAX_BYTES: u64 = (i32::MAX / 2) as u64;
 /// # Errors
 ///
 /// A sentence for the user when the text is no size, is zero, or is more than 1 GiB.
-pub(crate) fn parse(text: &str) -> Result<u32, String> {
+pub fn parse(text: &str) -> Result<u32, String> {
     let (digits, unit) = match text.chars().last() {
         Some('k' | 'K') => (&text[..text.len() - 1], 1024),
         Some('m' | 'M') => (&text[..text.len() - 1], 1024 * 1024),

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `smc`.
+
+use std::net::IpAddr;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Port of `smc check listen` unless another one is given.
+pub const CHECK_PORT: u16 = 4300;
+
+/// Tell how SMC does on this host.
+#[derive(Debug, Parser)]
+#[command(name = "smc", version)]
+pub struct Options {
+    /// JSON instead of text
+    #[arg(short, long, global = true)]
+    pub json: bool,
+    /// What is to be told.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// What is to be told.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// What there is: devices, identifiers, link groups, connections, fallbacks
+    Status,
+    /// Why connections stay on TCP, and what to do about it
+    Why {
+        /// Only connections with this address, or address and port, at either end
+        address: Option<String>,
+    },
+    /// RDMA devices, and whether SMC-R can use them
+    Devices,
+    /// Whether SMC can work, with a remedy for each thing that is missing
+    ///
+    /// Exit codes: 0 all is good, 1 something is missing, 2 the command line is wrong, 3 the check
+    /// could not be made.
+    Check(Check),
+    /// What happens, as it happens: link groups, connections, fallbacks
+    Monitor {
+        /// Events to wait for; without end if not given
+        #[arg(short = 'n', long)]
+        count: Option<u32>,
+    },
+    /// Connections with their rates, again and again
+    Top {
+        /// Seconds between two looks
+        #[arg(short, long, default_value_t = 1.0)]
+        interval: f64,
+        /// Looks to take; without end if not given
+        #[arg(short = 'n', long)]
+        count: Option<u32>,
+    },
+}
+
+/// Which check is to be made.
+#[derive(Args, Debug)]
+pub struct Check {
+    /// The check; `basic` if not given.
+    #[command(subcommand)]
+    pub what: Option<What>,
+}
+
+/// A check.
+#[derive(Clone, Debug, Subcommand)]
+pub enum What {
+    /// This host: module, identifier, devices, firewall
+    Basic,
+    /// Whether the path to a TCP server keeps, strips or reflects the SMC option; needs root
+    Syn {
+        /// The server: HOST:PORT or a URL
+        url: String,
+        /// Seconds to wait for each answer
+        #[arg(short, long, default_value_t = 3.0)]
+        timeout: f64,
+    },
+    /// A connection to "smc check listen" on the peer, from end to end
+    Connect {
+        /// The peer: HOST or HOST:PORT
+        peer: String,
+        /// Seconds that all of it may take
+        #[arg(short, long, default_value_t = 10.0)]
+        timeout: f64,
+    },
+    /// Wait for "smc check connect"
+    Listen {
+        /// Address to listen at
+        #[arg(short, long, default_value = "0.0.0.0")]
+        address: IpAddr,
+        /// Port to listen at
+        #[arg(short, long, default_value_t = CHECK_PORT)]
+        port: u16,
+        /// Connections to wait for; without end if not given
+        #[arg(short = 'n', long)]
+        count: Option<u32>,
+    },
+}
