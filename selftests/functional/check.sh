@@ -45,7 +45,7 @@ echo_server a smc "$A" 7000
 echo_server a tcp "$A" 7002
 finds "a server with SMC" 0 "^good  *the server speaks SMC" in_b smc check syn "$A:7000"
 finds "a server on TCP" 0 "^unsure  *the server speaks SMC" in_b smc check syn "tcp://$A:7002/"
-echo_server a tcp "$A6" 7006
+echo_server a tcp6 "$A6" 7006
 finds "IPv6" 0 "^good  *\\[$A6\\]:7006 accepts connections" in_b smc check syn "[$A6]:7006"
 finds "no server" 1 "It refuses" in_b smc check syn "$A:7009"
 finds "no host" 1 "does not answer at all" in_b smc check syn 10.9.0.77:80 --timeout 1.5

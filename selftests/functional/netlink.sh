@@ -45,7 +45,7 @@ check "b sees its own" is "rxe1" json smcr b '" ".join(d["name"] for d in x)' de
 check "there are no link groups" is "[]" json smcr a x linkgroup
 echo_server a smc "$A" 7000
 hold() {
-	start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --hold 60000 --timeout 120
+	start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --hold 240000 --timeout 300
 }
 for _ in 1 2 3; do
 	hold
