@@ -5,6 +5,7 @@
 # the exit code.
 #
 # vm: --topology pair --timeout 300
+# slow: waits for answers that do not come
 
 . "$(dirname "$0")/../lib.sh"
 need_module
