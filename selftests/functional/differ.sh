@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Socket scenarios, each on TCP, on SMC-R and on sockets that fell back: what a
+# program sees must be the same.
+#
+# vm: --topology pair --timeout 2400
+# slow: several thousand scenarios
+
+. "$(dirname "$0")/../lib.sh"
+need_module
+
+# A second pair of namespaces, without RDMA devices.
+plain_pair() {
+	ip -batch - <<-BATCH || return
+		netns add c
+		netns add d
+		link add veth0 netns c type veth peer name veth0 netns d
+	BATCH
+	plain_end c 1 && plain_end d 2
+}
+
+plain_end() {
+	ip -n "$1" -batch - <<-BATCH
+		link set lo up
+		addr add 10.8.0.$2/24 dev veth0
+		addr add fd08::$2/64 dev veth0 nodad
+		link set veth0 up
+	BATCH
+}
+
+# Packets to the address that ends in 253 go to a host that is not there.
+silent_host() {
+	local number=$1 ns
+	shift
+	for ns; do
+		ip -n "$ns" neigh add "10.$number.0.253" lladdr 02:00:00:00:00:fd dev veth0 nud permanent
+		ip -n "$ns" neigh add "fd0$number::fd" lladdr 02:00:00:00:00:fd dev veth0 nud permanent
+	done
+}
+
+check "a network without RDMA devices" plain_pair
+silent_host 9 a b
+silent_host 8 c d
+subtest "the same on TCP, on SMC-R and after a fallback" \
+	smc_differ --rdma "a,$A,$A6,b,$B,fd09::2" --plain c,10.8.0.1,fd08::1,d,10.8.0.2,fd08::2 ${DIFFER_OPTIONS:-}
+check "all connections are gone within 20 s" wait_for 20 quiet a b
+check "the processors are idle afterwards" cpu_idle
+done_testing

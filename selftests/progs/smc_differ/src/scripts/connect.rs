@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Making connections.
+
+use super::{Script, BLOCK, BLOCKS, END, NOW, RECV, SEND};
+use crate::call::{Call, To};
+use crate::scenario::Step;
+use crate::state::State;
+use libc::{MSG_NOSIGNAL, POLLHUP, POLLOUT, SHUT_RDWR, SHUT_WR};
+use Step::{Do, Look, Start, Wait};
+
+/// The scripts.
+pub(super) const SCRIPTS: &[Script] = &[
+    (
+        "connect: step by step",
+        State::Fresh,
+        &[
+            Do(Call::Nonblock(true)),
+            Do(Call::Connect(To::Server)),
+            Wait(POLLOUT),
+            Do(Call::Error),
+            Do(Call::Connect(To::Server)),
+            Do(Call::Connect(To::Server)),
+            Look,
+            END,
+        ],
+    ),
+    (
+        "connect: blocking, then again",
+        State::Fresh,
+        &[
+            BLOCK,
+            Do(Call::Connect(To::Server)),
+            Do(Call::Connect(To::Server)),
+            Look,
+            END,
+        ],
+    ),
+    (
+        "connect: while connecting",
+        State::Connecting,
+        &[
+            Do(Call::Connect(To::Silent)),
+            Do(Call::Connect(To::Server)),
+            Do(Call::Name),
+            Do(Call::Peer),
+            Do(Call::Shutdown(SHUT_WR)),
+            Look,
+            Do(Call::Connect(To::Server)),
+            END,
+        ],
+    ),
+    (
+        "connect: given up by connecting to nowhere, then to the server",
+        State::Connecting,
+        &[
+            Do(Call::Connect(To::Unspec)),
+            Look,
+            Do(Call::Connect(To::Server)),
+            Wait(POLLOUT),
+            Do(Call::Connect(To::Server)),
+            END,
+        ],
+    ),
+    (
+        "connect: refused, then refused again",
+        State::Refused,
+        &[
+            Do(Call::Connect(To::Closed)),
+            Look,
+            Do(Call::Connect(To::Closed)),
+            Wait(POLLHUP),
+            END,
+            Do(Call::Connect(To::Server)),
+            END,
+        ],
+    ),
+    (
+        "connect: refused, asked, then to the server",
+        State::RefusedRead,
+        &[
+            Do(Call::Connect(To::Server)),
+            Do(Call::Connect(To::Server)),
+            Wait(POLLOUT),
+            Do(Call::Connect(To::Server)),
+            SEND,
+            END,
+        ],
+    ),
+    (
+        "connect: refused while blocking",
+        State::Fresh,
+        &[
+            BLOCK,
+            Do(Call::Connect(To::Closed)),
+            Look,
+            END,
+            Do(Call::Connect(To::Server)),
+            SEND,
+            END,
+        ],
+    ),
+    (
+        "connect: sending to no connection, then connecting",
+        State::Fresh,
+        &[
+            SEND,
+            Do(Call::Recv(5, 0)),
+            BLOCK,
+            Do(Call::Connect(To::Server)),
+            SEND,
+            Look,
+            END,
+        ],
+    ),
+    (
+        "connect: bound before",
+        State::Bound,
+        &[
+            BLOCK,
+            Do(Call::Connect(To::Server)),
+            Do(Call::Name),
+            Do(Call::Peer),
+            SEND,
+            END,
+        ],
+    ),
+    (
+        "connect: listening after a refusal",
+        State::RefusedRead,
+        &[Do(Call::Listen(3)), Look, Do(Call::Accept(0)), END],
+    ),
+    (
+        "connect: receiving blocks until there is an answer",
+        State::Connecting,
+        &[
+            BLOCK,
+            Start(RECV),
+            BLOCKS,
+            Do(Call::Shutdown(SHUT_RDWR)),
+            NOW,
+            END,
+        ],
+    ),
+    (
+        "connect: sending blocks until there is an answer",
+        State::Connecting,
+        &[
+            BLOCK,
+            Start(Call::Send(5, MSG_NOSIGNAL)),
+            BLOCKS,
+            Do(Call::Shutdown(SHUT_RDWR)),
+            NOW,
+            END,
+        ],
+    ),
+    (
+        "connect: connecting blocks until it is shut down",
+        State::Connecting,
+        &[
+            BLOCK,
+            Start(Call::Connect(To::Silent)),
+            BLOCKS,
+            Do(Call::Shutdown(SHUT_RDWR)),
+            NOW,
+            END,
+        ],
+    ),
+    (
+        "connect: away, then to the server again",
+        State::Disconnected,
+        &[
+            BLOCK,
+            Do(Call::Connect(To::Server)),
+            Do(Call::Peer),
+            SEND,
+            Look,
+            END,
+        ],
+    ),
+];

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Accepting connections.
+
+use super::{Script, BLOCK, BLOCKS, END, NOW};
+use crate::call::{Call, To};
+use crate::scenario::Step;
+use crate::state::State;
+use libc::{POLLHUP, POLLIN, POLLOUT, SHUT_RD, SHUT_RDWR, SHUT_WR};
+use Step::{
+    Child, ChildLook, Close, Do, Look, NewPeer, Peer, PeerClose, PeerLook, PeerWait, Sleep, Start,
+    Wait,
+};
+
+/// The scripts.
+pub(super) const SCRIPTS: &[Script] = &[
+    (
+        "accept: woken by shutdown of both",
+        State::Listening,
+        &[
+            BLOCK,
+            Start(Call::Accept(0)),
+            BLOCKS,
+            Do(Call::Shutdown(SHUT_RDWR)),
+            NOW,
+            Look,
+            END,
+        ],
+    ),
+    (
+        "accept: woken by shutdown for reading",
+        State::Listening,
+        &[
+            BLOCK,
+            Start(Call::Accept(0)),
+            BLOCKS,
+            Do(Call::Shutdown(SHUT_RD)),
+            NOW,
+            Look,
+            END,
+        ],
+    ),
+    (
+        "accept: not woken by shutdown for writing",
+        State::Listening,
+        &[
+            BLOCK,
+            Start(Call::Accept(0)),
+            BLOCKS,
+            Do(Call::Shutdown(SHUT_WR)),
+            BLOCKS,
+            NewPeer,
+            NOW,
+            Look,
+            END,
+        ],
+    ),
+    (
+        "accept: listening again after shutdown",
+        State::ListenShut,
+        &[
+            Do(Call::Listen(4)),
+            NewPeer,
+            Wait(POLLIN),
+            Do(Call::Accept(0)),
+            Look,
+            END,
+        ],
+    ),
+    (
+        "accept: woken by a connection",
+        State::Listening,
+        &[
+            BLOCK,
+            Start(Call::Accept(0)),
+            BLOCKS,
+            NewPeer,
+            NOW,
+            PeerWait(POLLOUT),
+            Look,
+            END,
+        ],
+    ),
+    (
+        "accept: the peer has sent and closed",
+        State::Pending,
+        &[
+            Peer(Call::Send(9, 0)),
+            PeerClose,
+            Sleep(30),
+            Look,
+            Do(Call::Accept(0)),
+            Child(Call::Nonblock(true)),
+            ChildLook,
+            Child(Call::Drain),
+            Child(Call::Error),
+            Look,
+        ],
+    ),
+    (
+        "accept: shut down while a connection waits",
+        State::Pending,
+        &[
+            Do(Call::Shutdown(SHUT_RDWR)),
+            Do(Call::Accept(0)),
+            Look,
+            PeerWait(POLLHUP),
+            PeerLook,
+            Peer(Call::Error),
+        ],
+    ),
+    (
+        "accept: closed while a connection waits",
+        State::Pending,
+        &[Close, PeerWait(POLLHUP), PeerLook, Peer(Call::Error)],
+    ),
+    (
+        "accept: two connections, in order",
+        State::Pending,
+        &[
+            NewPeer,
+            PeerWait(POLLOUT),
+            Peer(Call::Send(3, 0)),
+            Do(Call::Accept(0)),
+            Child(Call::Nonblock(true)),
+            Child(Call::Recv(10, 0)),
+            Wait(POLLIN),
+            Do(Call::Accept(0)),
+            Child(Call::Recv(10, 0)),
+            Look,
+            END,
+        ],
+    ),
+    (
+        "accept: an accepted socket listens, connects, accepts",
+        State::Pending,
+        &[
+            Do(Call::Accept(libc::SOCK_NONBLOCK)),
+            Child(Call::Listen(1)),
+            Child(Call::Accept(0)),
+            Child(Call::Connect(To::Closed)),
+            Child(Call::Bind(To::Own)),
+            Child(Call::Name),
+            Child(Call::Peer),
+            ChildLook,
+        ],
+    ),
+];

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Urgent data.
+
+use super::{Script, END};
+use crate::call::Call;
+use crate::scenario::Step;
+use crate::state::State;
+use libc::{MSG_OOB, MSG_PEEK, POLLPRI, POLLRDHUP, SIGURG, SOL_SOCKET, SO_OOBINLINE};
+use testlib::opts::{SIOCATMARK, SIOCINQ};
+use Step::{Do, Look, Own, Peer, PeerClose, Sleep, Wait};
+
+/// The scripts.
+pub(super) const SCRIPTS: &[Script] = &[
+    (
+        "urgent: read at the mark",
+        State::Urgent,
+        &[
+            Look,
+            Do(Call::Ioctl(SIOCATMARK)),
+            Do(Call::Recv(100, 0)),
+            Do(Call::Ioctl(SIOCATMARK)),
+            Look,
+            Do(Call::Recv(1, MSG_OOB)),
+            Do(Call::Recv(1, MSG_OOB)),
+            Look,
+            Do(Call::Recv(100, 0)),
+            END,
+        ],
+    ),
+    (
+        "urgent: not read, bytes behind it",
+        State::Urgent,
+        &[
+            Peer(Call::Send(3, 0)),
+            Sleep(20),
+            Do(Call::Ioctl(SIOCINQ)),
+            Do(Call::Recv(100, 0)),
+            Do(Call::Recv(100, 0)),
+            Do(Call::Recv(1, MSG_OOB)),
+            Look,
+        ],
+    ),
+    (
+        "urgent: peeked",
+        State::Urgent,
+        &[
+            Do(Call::Recv(100, MSG_OOB | MSG_PEEK)),
+            Do(Call::Recv(100, MSG_PEEK)),
+            Do(Call::Recv(100, MSG_OOB)),
+            Do(Call::Recv(100, MSG_OOB)),
+            Look,
+        ],
+    ),
+    (
+        "urgent: a second one before the first was read",
+        State::Urgent,
+        &[
+            Peer(Call::Send(2, MSG_OOB)),
+            Sleep(30),
+            Do(Call::Recv(1, MSG_OOB)),
+            Do(Call::Recv(100, 0)),
+            Do(Call::Recv(100, 0)),
+            Look,
+        ],
+    ),
+    (
+        "urgent: inline",
+        State::UrgentInline,
+        &[
+            Look,
+            Do(Call::Recv(1, MSG_OOB)),
+            Do(Call::Recv(100, 0)),
+            Do(Call::Ioctl(SIOCATMARK)),
+            Look,
+            Do(Call::Recv(100, 0)),
+            Do(Call::Ioctl(SIOCATMARK)),
+            Look,
+        ],
+    ),
+    (
+        "urgent: inline is set afterwards",
+        State::Urgent,
+        &[
+            Do(Call::Set(SOL_SOCKET, SO_OOBINLINE, 1)),
+            Look,
+            Do(Call::Recv(1, MSG_OOB)),
+            Do(Call::Recv(100, 0)),
+            Do(Call::Recv(100, 0)),
+            Look,
+        ],
+    ),
+    (
+        "urgent: the signal",
+        State::Client,
+        &[
+            Own,
+            Peer(Call::Send(1, MSG_OOB)),
+            Wait(POLLPRI),
+            Sleep(20),
+            Do(Call::Signals(SIGURG)),
+            Do(Call::Recv(1, MSG_OOB)),
+            Peer(Call::Send(1, MSG_OOB)),
+            Wait(POLLPRI),
+            Sleep(20),
+            Do(Call::Signals(SIGURG)),
+        ],
+    ),
+    (
+        "urgent: the peer closes",
+        State::Urgent,
+        &[
+            PeerClose,
+            Wait(POLLRDHUP),
+            Look,
+            Do(Call::Recv(1, MSG_OOB)),
+            Do(Call::Drain),
+            Look,
+        ],
+    ),
+];
