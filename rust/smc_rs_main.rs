@@ -19,6 +19,7 @@ use smc_kapi::{
     global::Installed,
     net::{
         FamilyRegistration,
+        InetRegistration,
         PernetRegistration, //
     },
     params,
@@ -44,7 +45,10 @@ use smc::{
     },
     netns::NetState,
     proc::StatusFile,
-    sock::SmcSocket,
+    sock::{
+        ops::IPPROTO_SMC,
+        SmcSocket, //
+    },
     sysctl::SmcSettings, //
 };
 
@@ -56,6 +60,8 @@ module! {
     license: "GPL",
     alias: [
         "net-pf-43",
+        "net-pf-2-proto-256-type-1",
+        "net-pf-10-proto-256-type-1",
         "net-pf-16-proto-4-type-43",
         "net-pf-16-proto-16-family-SMC_GEN_NETLINK",
         "net-pf-16-proto-16-family-SMC_PNETID",
@@ -73,6 +79,8 @@ module! {
 /// link groups, then what they use.
 #[pin_data]
 struct SmcRs {
+    #[pin]
+    protocol: InetRegistration<SmcSocket>,
     #[pin]
     family: FamilyRegistration<SmcSocket>,
     #[pin]
@@ -115,6 +123,7 @@ impl kernel::InPlaceModule for SmcRs {
             pnet <- PnetFamily::new(module),
             events <- EventFamily::new(module),
             diag <- ListRegistration::<SmcSockets>::new(module),
+            protocol <- InetRegistration::new(module, IPPROTO_SMC, c"INET_SMC"),
         }? Error)
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Layout of the structures that Rust reads and writes itself, in the order of rust/kapi/abi.rs. */
 #include <linux/fs.h>
+#include <linux/ipv6.h>
 #include <linux/net.h>
 #include <linux/netfilter.h>
 #include <linux/netlink.h>
@@ -8,7 +9,9 @@
 #include <linux/stddef.h>
 #include <linux/wait.h>
 #include <net/genetlink.h>
+#include <net/inet_sock.h>
 #include <net/net_namespace.h>
+#include <net/protocol.h>
 #include <net/sock.h>
 #include "smc_rs.h"
 
@@ -37,6 +40,10 @@ static const size_t abi[] = {
 	offsetof(struct proto_ops, splice_read),
 	offsetof(struct proto_ops, peek_len),
 	sizeof(struct net_proto_family),
+	sizeof(struct inet_protosw),
+	sizeof(struct inet_sock),
+	offsetof(struct inet_sock, pinet6),
+	sizeof(struct ipv6_pinfo),
 	sizeof(struct pernet_operations),
 	sizeof(struct nf_hook_ops),
 	offsetof(struct nf_hook_ops, priority),

@@ -73,6 +73,13 @@ const RUST: &[(&CStr, usize)] = &[
         c"struct net_proto_family",
         size_of::<sys::net_proto_family>(),
     ),
+    (c"struct inet_protosw", size_of::<sys::inet_protosw>()),
+    (c"struct inet_sock", size_of::<sys::inet_sock>()),
+    (
+        c"inet_sock.pinet6",
+        core::mem::offset_of!(sys::inet_sock, pinet6),
+    ),
+    (c"struct ipv6_pinfo", size_of::<sys::ipv6_pinfo>()),
     (
         c"struct pernet_operations",
         size_of::<sys::pernet_operations>(),

@@ -35,6 +35,7 @@
 #include <net/ipv6.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
+#include <net/protocol.h>
 #include <net/request_sock.h>
 #include <net/sock.h>
 #include <net/tcp.h>

@@ -143,7 +143,8 @@ fn put_socket(list: &mut List<'_>, listed: &Listed, wanted: Wanted) -> Result {
         place.copy_from_slice(&diag::cookie(sock));
     }
     let info = SocketInfo {
-        family: AF_SMC as u8,
+        // CAST: Family numbers are below 46.
+        family: sock.family() as u8,
         state: state(&phase, &tcp).number(),
         mode: match phase {
             Phase::Fallback => Mode::Tcp,

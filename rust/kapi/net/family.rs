@@ -14,13 +14,17 @@ use super::{
         create,
         operations, //
     },
+    inet_outer::InetOuter,
     msg::{
         Msg,
         MsgDest,
         SpliceDest, //
     },
     ns::Net,
-    outer::Outer,
+    outer::{
+        set_value,
+        Outer, //
+    },
     poll::{
         PollMask,
         PollRequest, //
@@ -75,6 +79,16 @@ pub trait SocketOps: Send + Sync + Sized + 'static {
     ///
     /// The error of `socket`; `EPROTONOSUPPORT` is the one for an unknown `protocol`.
     fn create(net: &Net, sock: &Sock, protocol: i32, kern: bool) -> Result<Arc<Self>>;
+
+    /// Makes the value for a new socket of the protocol that [`InetRegistration`] adds to the internet
+    /// families; the family of `sock` is `AF_INET` or `AF_INET6`.
+    ///
+    /// # Errors
+    ///
+    /// The error of `socket`.
+    ///
+    /// [`InetRegistration`]: super::InetRegistration
+    fn create_inet(net: &Net, sock: &Sock) -> Result<Arc<Self>>;
 
     /// The file is closed. Afterwards no other operation is called.
     fn release(this: &Arc<Self>, sock: &Sock);
@@ -225,7 +239,7 @@ impl<T: SocketOps> FamilyRegistration<T> {
                 // SAFETY: `proto` is pinned and stays until `drop` unregisters it.
                 to_result(unsafe { sys::proto_register(proto, 1) })
             }),
-            ops: Opaque::new(operations::<T>(module)),
+            ops: Opaque::new(operations::<T>(module, T::FAMILY)),
             family <- Opaque::try_ffi_init(move |family: *mut sys::net_proto_family| {
                 let value = sys::net_proto_family {
                     family: T::FAMILY,
@@ -293,11 +307,17 @@ impl<T: SocketOps> NewSocket<'_, T> {
     /// `ENOMEM`; `value` is dropped then.
     pub fn install(self, value: Arc<T>) -> Result<SockRef> {
         let net = self.listener.net();
-        // SAFETY: `socket` is the empty socket `accept` was given.
-        let sock = unsafe { Outer::<T>::alloc(net, None, self.kern)? };
-        sock.set_protocol(self.listener.protocol());
+        let sock = if c_int::from(self.listener.family()) == T::FAMILY {
+            // SAFETY: `socket` is the empty socket `accept` was given.
+            let sock = unsafe { Outer::<T>::alloc(net, None, self.kern)? };
+            sock.set_protocol(self.listener.protocol());
+            sock
+        } else {
+            // SAFETY: The listener is a socket of `T`, and of an internet family.
+            unsafe { InetOuter::<T>::alloc_like(self.listener, self.kern)? }
+        };
         // SAFETY: `sock` is new and has no value yet.
-        unsafe { Outer::<T>::set_value(sock, value) };
+        unsafe { set_value::<T>(sock, value) };
         let held = sock.hold();
         // SAFETY: `socket` is empty, and takes over the reference that `alloc` made.
         unsafe { super::outer::graft(sock, self.socket) };

@@ -21,6 +21,8 @@ use super::{
     ns::Net,
     outer::{
         detach,
+        set_value,
+        value_of,
         Outer, //
     },
     poll::{
@@ -67,12 +69,12 @@ unsafe fn call<T: SocketOps, R>(
     }
     // SAFETY: The socket holds a reference while an operation runs.
     let sock = unsafe { Sock::from_raw(sk) };
-    // SAFETY: Sockets of the family are of type `Outer<T>`.
-    let value = unsafe { (*sk.cast::<Outer<T>>()).value.load(Ordering::Acquire) };
+    // SAFETY: `sk` is a socket of `T`.
+    let value = unsafe { value_of::<T>(sk) }.load(Ordering::Acquire);
     if value.is_null() {
         return Err(EBADF);
     }
-    // SAFETY: By the invariant of `Outer`; the reference stays with the socket.
+    // SAFETY: By the invariant of the object; the reference stays with the socket.
     let value = ManuallyDrop::new(unsafe { Arc::from_raw(value) });
     f(&value, sock)
 }
@@ -82,10 +84,13 @@ fn to_ret(len: usize) -> Result<c_int> {
     c_int::try_from(len).map_err(|_| EOVERFLOW)
 }
 
-/// The table of operations of the family of `T`.
-pub(crate) fn operations<T: SocketOps>(module: &'static ThisModule) -> sys::proto_ops {
+/// The table of operations of the sockets of `T` in an address family.
+pub(crate) fn operations<T: SocketOps>(
+    module: &'static ThisModule,
+    family: c_int,
+) -> sys::proto_ops {
     sys::proto_ops {
-        family: T::FAMILY,
+        family,
         owner: module.as_ptr(),
         release: Some(release::<T>),
         bind: Some(bind::<T>),
@@ -137,7 +142,7 @@ pub(crate) unsafe extern "C" fn create<T: SocketOps>(
         match T::create(net, sock, protocol, kern != 0) {
             Ok(value) => {
                 // SAFETY: `sock` is new.
-                unsafe { Outer::<T>::set_value(sock, value) };
+                unsafe { set_value::<T>(sock, value) };
                 // SAFETY: `socket` is not in use yet.
                 unsafe {
                     (*socket).ops = T::slot().ops.load(Ordering::Acquire);
@@ -169,6 +174,23 @@ unsafe extern "C" fn release<T: SocketOps>(socket: *mut sys::socket) -> c_int {
         unsafe { detach(socket, sk) };
     }
     0
+}
+
+/// Calls [`SocketOps::release`] for a socket without file, if it has a value.
+///
+/// # Safety
+///
+/// `sk` is a socket of `T` on which no operation runs or follows.
+pub(crate) unsafe fn release_value<T: SocketOps>(sk: *mut sys::sock) {
+    // SAFETY: As promised by the caller.
+    let value = unsafe { value_of::<T>(sk) }.load(Ordering::Acquire);
+    if value.is_null() {
+        return;
+    }
+    // SAFETY: By the invariant of the object; the reference stays with the socket.
+    let value = ManuallyDrop::new(unsafe { Arc::from_raw(value) });
+    // SAFETY: As promised by the caller.
+    T::release(&value, unsafe { Sock::from_raw(sk) });
 }
 
 /// The address bytes of a call.

@@ -16,6 +16,8 @@ pub mod tcp_io;
 pub mod tcp_option;
 
 mod family_ops;
+mod inet_outer;
+mod inet_protocol;
 mod outer;
 mod tcp_header;
 mod tcp_hooks;
@@ -35,6 +37,7 @@ pub use family::{
     NewSocket,
     SocketOps, //
 };
+pub use inet_protocol::InetRegistration;
 pub use msg::{
     Msg,
     MsgDest, //

@@ -6,6 +6,7 @@
 
 use super::{
     family::SocketOps,
+    inet_outer::InetOuter,
     ns::Net,
     sock::Sock, //
 };
@@ -22,7 +23,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The object the family's slab holds.
+/// The object the slab of a family of its own holds.
 ///
 /// # Invariants
 ///
@@ -31,7 +32,36 @@ use kernel::{
 #[repr(C)]
 pub(crate) struct Outer<T> {
     sk: sys::sock,
-    pub(crate) value: AtomicPtr<T>,
+    value: AtomicPtr<T>,
+}
+
+/// Where the value of a socket is kept.
+///
+/// # Safety
+///
+/// `sk` is a valid socket of `T`: one of its family, or one of its protocol of the internet families.
+pub(crate) unsafe fn value_of<'a, T: SocketOps>(sk: *mut sys::sock) -> &'a AtomicPtr<T> {
+    // SAFETY: As promised by the caller.
+    let family = unsafe { Sock::from_raw(sk) }.family();
+    if c_int::from(family) == T::FAMILY {
+        // SAFETY: Sockets of the family are of type `Outer<T>`.
+        unsafe { &(*sk.cast::<Outer<T>>()).value }
+    } else {
+        // SAFETY: All others are of type `InetOuter<T>`.
+        unsafe { &(*sk.cast::<InetOuter<T>>()).value }
+    }
+}
+
+/// Puts the value behind a socket.
+///
+/// # Safety
+///
+/// `sock` is a new socket of `T` and has no value.
+pub(crate) unsafe fn set_value<T: SocketOps>(sock: &Sock, value: Arc<T>) {
+    // SAFETY: As promised by the caller.
+    let slot = unsafe { value_of::<T>(sock.as_ptr()) };
+    // INVARIANT: The pointer comes from `Arc::into_raw` and is set once.
+    slot.store(Arc::into_raw(value).cast_mut(), Ordering::Release);
 }
 
 impl<T: SocketOps> Outer<T> {
@@ -62,18 +92,6 @@ impl<T: SocketOps> Outer<T> {
             sys::smc_rs_helper_sock_prot_inuse_add(net.as_ptr(), proto, 1);
             Ok(Sock::from_raw(sk))
         }
-    }
-
-    /// Puts the value behind a socket.
-    ///
-    /// # Safety
-    ///
-    /// `sock` came from [`Outer::alloc`] and has no value.
-    pub(crate) unsafe fn set_value(sock: &Sock, value: Arc<T>) {
-        // SAFETY: The object is an `Outer<T>`.
-        let slot = unsafe { &(*sock.as_ptr().cast::<Self>()).value };
-        // INVARIANT: The pointer comes from `Arc::into_raw` and is set once.
-        slot.store(Arc::into_raw(value).cast_mut(), Ordering::Release);
     }
 }
 
@@ -111,14 +129,24 @@ pub(crate) unsafe fn detach(socket: *mut sys::socket, sk: *mut sys::sock) {
 /// To be called for the last user of an `Outer<T>` only.
 unsafe extern "C" fn destruct<T: SocketOps>(sk: *mut sys::sock) {
     // SAFETY: Called once, by the last user of an `Outer<T>`.
-    let value = unsafe { (*sk.cast::<Outer<T>>()).value.load(Ordering::Acquire) };
-    if !value.is_null() {
-        // SAFETY: By the invariant of `Outer`.
-        drop(unsafe { Arc::from_raw(value) });
-    }
+    unsafe { drop_value::<T>(sk) };
     let proto = T::slot().proto.load(Ordering::Acquire);
     // SAFETY: The socket counts as a user of `proto` and of its namespace until it is freed.
     unsafe {
         sys::smc_rs_helper_sock_prot_inuse_add(sys::smc_rs_helper_sock_net(sk), proto, -1);
+    }
+}
+
+/// Drops the value of a socket, if it has one.
+///
+/// # Safety
+///
+/// To be called once, for the last user of a socket of `T`.
+pub(crate) unsafe fn drop_value<T: SocketOps>(sk: *mut sys::sock) {
+    // SAFETY: As promised by the caller.
+    let value = unsafe { value_of::<T>(sk) }.load(Ordering::Acquire);
+    if !value.is_null() {
+        // SAFETY: By the invariant of the object.
+        drop(unsafe { Arc::from_raw(value) });
     }
 }

@@ -72,6 +72,8 @@ use crate::smc::{
 
 /// Number of the address family.
 pub(crate) const AF_SMC: i32 = 43;
+/// `socket(AF_INET or AF_INET6, SOCK_STREAM, 256)`.
+pub(crate) const IPPROTO_SMC: u16 = 256;
 /// `socket(AF_SMC, SOCK_STREAM, 0)`: over IPv4.
 const SMCPROTO_SMC: i32 = 0;
 /// `socket(AF_SMC, SOCK_STREAM, 1)`: over IPv6.
@@ -93,20 +95,11 @@ impl SocketOps for SmcSocket {
             SMCPROTO_SMC6 => AF_INET6,
             _ => return Err(EPROTONOSUPPORT),
         };
-        let state = PernetRegistration::<NetState>::get(net)?;
-        let option = state.use_option(net)?;
-        let tcp = Arc::new(TcpSocket::create(net, family)?, GFP_KERNEL)?;
-        tcp.share_wait_queue(sock)?;
-        // The socket layer counts twice the payload.
-        sock.set_sndbuf(2 * state.settings.wmem() as i32);
-        sock.set_rcvbuf(2 * state.settings.rmem() as i32);
-        let socket = SmcSocket::new(state, option, tcp.clone(), Phase::Init)?;
-        TcpWatch::install(&socket, sock, &tcp)?;
-        if let Err(error) = socket.enlist(sock) {
-            tcp.uninstall();
-            return Err(error);
-        }
-        Ok(socket)
+        make(net, sock, family)
+    }
+
+    fn create_inet(net: &Net, sock: &Sock) -> Result<Arc<Self>> {
+        make(net, sock, sock.family())
     }
 
     fn release(this: &Arc<Self>, sock: &Sock) {
@@ -301,6 +294,24 @@ impl SocketOps for SmcSocket {
             _ => kernel::seq_print!(out, "smc-mode:\tnone\n"),
         }
     }
+}
+
+/// Makes a socket whose TCP socket is of `family`.
+fn make(net: &Net, sock: &Sock, family: u16) -> Result<Arc<SmcSocket>> {
+    let state = PernetRegistration::<NetState>::get(net)?;
+    let option = state.use_option(net)?;
+    let tcp = Arc::new(TcpSocket::create(net, family)?, GFP_KERNEL)?;
+    tcp.share_wait_queue(sock)?;
+    // The socket layer counts twice the payload.
+    sock.set_sndbuf(2 * state.settings.wmem() as i32);
+    sock.set_rcvbuf(2 * state.settings.rmem() as i32);
+    let socket = SmcSocket::new(state, option, tcp.clone(), Phase::Init)?;
+    TcpWatch::install(&socket, sock, &tcp)?;
+    if let Err(error) = socket.enlist(sock) {
+        tcp.uninstall();
+        return Err(error);
+    }
+    Ok(socket)
 }
 
 /// Closes the connection of a socket; with `SO_LINGER`, after its data has arrived.

@@ -22,6 +22,11 @@ pub struct Options {
     #[arg(short = 't', value_name = "SIZE", value_parser = size::parse)]
     pub sndbuf: Option<u32>,
 
+    /// How sockets become SMC sockets: of the family AF_SMC, or of the family that the program
+    /// asks for, with the protocol IPPROTO_SMC
+    #[arg(short = 'f', value_name = "FAMILY", default_value = "smc", value_parser = ["smc", "inet"])]
+    pub family: String,
+
     /// Say on standard error which sockets are SMC and which are not
     #[arg(short = 'd')]
     pub debug: bool,

@@ -2,7 +2,7 @@
 
 //! The settings that `smc_run` hands over in the environment.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Set in [`PACKED`] once the environment was read.
 const READ: u64 = 1 << 63;
@@ -12,8 +12,11 @@ const DEBUG: u64 = 1 << 62;
 const SIZE_BITS: u32 = 31;
 const SIZE_MASK: u64 = (1 << SIZE_BITS) - 1;
 
-/// All settings in one word, so that a thread sees either none or all of them.
+/// All other settings in one word, so that a thread sees either none or all of them.
 static PACKED: AtomicU64 = AtomicU64::new(0);
+
+/// Whether sockets keep their family; written before [`PACKED`] says that all was read.
+static INET: AtomicBool = AtomicBool::new(false);
 
 /// What the user asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub(crate) struct Config {
     pub(crate) sndbuf: i32,
     /// Receive buffer size in bytes; 0 leaves the kernel's default.
     pub(crate) rcvbuf: i32,
+    /// Open sockets of the family asked for, with SMC's protocol number, and not of SMC's family.
+    pub(crate) inet: bool,
     /// Report each decision on standard error.
     pub(crate) debug: bool,
 }
@@ -30,17 +35,23 @@ pub(crate) struct Config {
 ///
 /// Threads that race here compute the same word.
 pub(crate) fn get() -> Config {
-    let mut packed = PACKED.load(Ordering::Relaxed);
+    let mut packed = PACKED.load(Ordering::Acquire);
     if packed & READ == 0 {
+        let family = crate::environment(c"SMC_FAMILY").map(core::ffi::CStr::to_bytes);
+        INET.store(family == Some(b"inet"), Ordering::Relaxed);
         let config = Config {
             sndbuf: size(crate::environment(c"SMC_SNDBUF").map(core::ffi::CStr::to_bytes)),
             rcvbuf: size(crate::environment(c"SMC_RCVBUF").map(core::ffi::CStr::to_bytes)),
             debug: flag(crate::environment(c"SMC_DEBUG").map(core::ffi::CStr::to_bytes)),
+            inet: false,
         };
         packed = pack(config);
-        PACKED.store(packed, Ordering::Relaxed);
+        PACKED.store(packed, Ordering::Release);
     }
-    unpack(packed)
+    Config {
+        inet: INET.load(Ordering::Relaxed),
+        ..unpack(packed)
+    }
 }
 
 fn pack(config: Config) -> u64 {
@@ -55,6 +66,7 @@ fn unpack(packed: u64) -> Config {
         sndbuf: (packed >> SIZE_BITS & SIZE_MASK) as i32,
         rcvbuf: (packed & SIZE_MASK) as i32,
         debug: packed & DEBUG != 0,
+        inet: false,
     }
 }
 
@@ -100,17 +112,19 @@ mod tests {
             Config {
                 sndbuf: i32::MAX,
                 rcvbuf: 0,
-                debug: false,
+                ..Config::default()
             },
             Config {
                 sndbuf: 0,
                 rcvbuf: i32::MAX,
                 debug: true,
+                ..Config::default()
             },
             Config {
                 sndbuf: 16_384,
                 rcvbuf: 524_288,
                 debug: true,
+                ..Config::default()
             },
         ] {
             assert_eq!(unpack(pack(config)), config);

@@ -14,6 +14,8 @@ pub(crate) const AF_SMC: c_int = 43;
 const SMCPROTO_SMC: c_int = 0;
 /// SMC over an IPv6 TCP connection (`SMCPROTO_SMC6`).
 const SMCPROTO_SMC6: c_int = 1;
+/// SMC as a protocol of `AF_INET` and `AF_INET6`, from `<linux/in.h>`.
+const IPPROTO_SMC: c_int = 256;
 /// The part of the type argument that is no flag.
 const TYPE_MASK: c_int = 0xf;
 /// How long a missing family is believed to stay missing, in seconds. Asking makes the kernel
@@ -64,7 +66,7 @@ fn open_remembering<K: Kernel>(
     call: SocketCall,
     ask_again_at: &AtomicI64,
 ) -> c_int {
-    let Some(smc_call) = smc_equivalent(call) else {
+    let Some(smc_call) = smc_equivalent(call, config.inet) else {
         return kernel.socket(call);
     };
     let errno_before = kernel.errno();
@@ -74,7 +76,8 @@ fn open_remembering<K: Kernel>(
     let fd = kernel.socket(smc_call);
     if fd < 0 {
         let error = kernel.errno();
-        if error == libc::EAFNOSUPPORT {
+        // Which one says that there is no SMC depends on what was asked for.
+        if matches!(error, libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT) {
             let until = kernel.monotonic_seconds().saturating_add(ABSENT_SECONDS);
             ask_again_at.store(until, Ordering::Relaxed);
         }
@@ -91,16 +94,17 @@ fn open_remembering<K: Kernel>(
 }
 
 /// The SMC socket to open instead, or `None` when the program did not ask for TCP.
-fn smc_equivalent(call: SocketCall) -> Option<SocketCall> {
-    let protocol = match call.domain {
-        libc::AF_INET => SMCPROTO_SMC,
-        libc::AF_INET6 => SMCPROTO_SMC6,
+fn smc_equivalent(call: SocketCall, inet: bool) -> Option<SocketCall> {
+    let (domain, protocol) = match call.domain {
+        libc::AF_INET | libc::AF_INET6 if inet => (call.domain, IPPROTO_SMC),
+        libc::AF_INET => (AF_SMC, SMCPROTO_SMC),
+        libc::AF_INET6 => (AF_SMC, SMCPROTO_SMC6),
         _ => return None,
     };
     let is_tcp = call.kind & TYPE_MASK == libc::SOCK_STREAM
         && (call.protocol == 0 || call.protocol == libc::IPPROTO_TCP);
     is_tcp.then_some(SocketCall {
-        domain: AF_SMC,
+        domain,
         kind: call.kind,
         protocol,
     })
@@ -249,8 +253,23 @@ mod tests {
     const DEBUG: Config = Config {
         sndbuf: 0,
         rcvbuf: 0,
+        inet: false,
         debug: true,
     };
+
+    #[test]
+    fn sockets_keep_their_family_when_asked_to() {
+        let config = Config {
+            inet: true,
+            ..Config::default()
+        };
+        for domain in [libc::AF_INET, libc::AF_INET6] {
+            let kernel = Fake::default();
+            let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+            assert_eq!(run(&kernel, config, call(domain, kind, 6)), 5);
+            assert_eq!(*kernel.calls.borrow(), [call(domain, kind, 256)]);
+        }
+    }
 
     #[test]
     fn tcp_sockets_become_smc_sockets_with_their_flags() {
@@ -350,7 +369,7 @@ mod tests {
         let config = Config {
             sndbuf: 65_536,
             rcvbuf: 131_072,
-            debug: false,
+            ..Config::default()
         };
         let asked = call(libc::AF_INET, libc::SOCK_STREAM, 0);
         let kernel = Fake::default();

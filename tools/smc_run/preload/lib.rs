@@ -7,6 +7,7 @@
 //! program gets the TCP socket that it asked for. Settings come from the environment:
 //!
 //! * `SMC_SNDBUF`, `SMC_RCVBUF`: buffer sizes in bytes, set on every SMC socket,
+//! * `SMC_FAMILY`: with `inet` sockets keep their family and get the protocol `IPPROTO_SMC` (256),
 //! * `SMC_DEBUG`: any value but empty or `0` reports each decision on standard error.
 //!
 //! The hook takes no lock and allocates nothing, so it can run as the first action of many

@@ -96,6 +96,7 @@ fn prepare_environment(options: &Options) -> Result<(), String> {
             std::env::set_var(variable, size.to_string());
         }
     }
+    std::env::set_var("SMC_FAMILY", &options.family);
     let before = std::env::var_os("LD_PRELOAD");
     std::env::set_var("LD_PRELOAD", library::append(before.as_deref(), &library));
     Ok(())

@@ -115,9 +115,14 @@ fn signal_dispositions_are_inherited() {
 
 #[test]
 fn settings_reach_the_program() {
-    let result = output(smc_run().args(["-d", "-r", "128k", "-t", "1M", "env"]));
+    let result = output(smc_run().args(["-d", "-f", "inet", "-r", "128k", "-t", "1M", "env"]));
     let lines = text(&result.stdout);
-    for line in ["SMC_DEBUG=1", "SMC_RCVBUF=131072", "SMC_SNDBUF=1048576"] {
+    for line in [
+        "SMC_DEBUG=1",
+        "SMC_FAMILY=inet",
+        "SMC_RCVBUF=131072",
+        "SMC_SNDBUF=1048576",
+    ] {
         assert!(
             lines.lines().any(|found| found == line),
             "{line} is not in {lines}"

@@ -11,7 +11,7 @@ use libc::{
 };
 use std::time::{Duration, Instant};
 use testlib::opts::{SIOCATMARK, SIOCINQ, SIOCOUTQ, SIOCOUTQNSD, TCP_ULP};
-use testlib::sock::{Sock, AF_SMC};
+use testlib::sock::Sock;
 use testlib::tap::Outcome;
 
 pub(crate) const CHECKS: &[Check] = &[
@@ -34,11 +34,7 @@ pub(crate) const CHECKS: &[Check] = &[
 
 fn information(c: &Ctx) -> Outcome {
     let (a, b) = c.pair()?;
-    let domain = match (c.family.is_smc(), c.family.is_v6()) {
-        (true, _) => AF_SMC,
-        (false, true) => libc::AF_INET6,
-        (false, false) => libc::AF_INET,
-    };
+    let (domain, _) = c.family.domain_and_protocol();
     for s in [&a, &b] {
         same!(
             "SO_TYPE",

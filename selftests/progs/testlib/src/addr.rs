@@ -21,17 +21,33 @@ pub enum Family {
     Smc,
     /// SMC with IPv6 addresses.
     Smc6,
+    /// SMC as a protocol of `AF_INET`.
+    SmcInet,
+    /// SMC as a protocol of `AF_INET6`.
+    SmcInet6,
 }
 
+/// SMC's number as a protocol of the internet families (`include/uapi/linux/in.h`).
+pub const IPPROTO_SMC: i32 = 256;
+
+const ALL: [Family; 6] = [
+    Family::Tcp,
+    Family::Tcp6,
+    Family::Smc,
+    Family::Smc6,
+    Family::SmcInet,
+    Family::SmcInet6,
+];
+
 impl Family {
-    /// True for the two SMC families.
+    /// True for all but the two TCP families.
     pub fn is_smc(self) -> bool {
-        matches!(self, Family::Smc | Family::Smc6)
+        !matches!(self, Family::Tcp | Family::Tcp6)
     }
 
-    /// True for the two families with IPv6 addresses.
+    /// True for the families with IPv6 addresses.
     pub fn is_v6(self) -> bool {
-        matches!(self, Family::Tcp6 | Family::Smc6)
+        matches!(self, Family::Tcp6 | Family::Smc6 | Family::SmcInet6)
     }
 
     /// The TCP family with the same kind of addresses.
@@ -59,6 +75,8 @@ impl Family {
             Family::Tcp6 => (libc::AF_INET6, 0),
             Family::Smc => (AF_SMC, 0),
             Family::Smc6 => (AF_SMC, 1),
+            Family::SmcInet => (libc::AF_INET, IPPROTO_SMC),
+            Family::SmcInet6 => (libc::AF_INET6, IPPROTO_SMC),
         }
     }
 
@@ -87,6 +105,8 @@ impl Family {
             Family::Tcp6 => "tcp6",
             Family::Smc => "smc",
             Family::Smc6 => "smc6",
+            Family::SmcInet => "smc-inet",
+            Family::SmcInet6 => "smc-inet6",
         }
     }
 }
@@ -95,10 +115,10 @@ impl FromStr for Family {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
-        [Family::Tcp, Family::Tcp6, Family::Smc, Family::Smc6]
-            .into_iter()
-            .find(|f| f.name() == s)
-            .ok_or_else(|| format!("unknown family '{s}': use tcp, tcp6, smc or smc6"))
+        ALL.into_iter().find(|f| f.name() == s).ok_or_else(|| {
+            let names = ALL.map(Family::name).join(", ");
+            format!("unknown family '{s}': use one of {names}")
+        })
     }
 }
 
