@@ -269,6 +269,19 @@ impl RxUrgent {
         due
     }
 
+    /// Whether the urgent byte was passed over, and the reader still stands there.
+    pub const fn is_passed(&self) -> bool {
+        self.passed
+    }
+
+    /// The reader goes on behind a byte that was passed over: it cannot be read any more.
+    pub fn forget(&mut self) {
+        if self.passed {
+            self.passed = false;
+            self.byte = Byte::None;
+        }
+    }
+
     /// Whether the next byte of the stream is the one at the mark (`SIOCATMARK`).
     pub const fn at_mark(&self) -> bool {
         self.passed || matches!(self.left, Some(0))
@@ -304,6 +317,21 @@ impl RxUrgent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_byte_that_was_passed_over_is_gone_once_the_reader_goes_on() {
+        let mut rx = RxUrgent::new();
+        assert!(rx.on_flags(true, true, 5, 5).arrived);
+        rx.hold(b'!');
+        rx.forget();
+        assert_eq!(rx.read(true), Ok(b'!'), "the reader is not there yet");
+        assert!(!rx.on_consumed(4));
+        assert!(rx.pass_over());
+        assert!(rx.is_passed() && rx.at_mark() && rx.is_available());
+        rx.forget();
+        assert!(!rx.is_passed() && !rx.at_mark() && !rx.is_available());
+        assert_eq!(rx.read(false), Err(UrgentError::Nothing));
+    }
 
     #[test]
     fn sender_shows_each_flag_once() {

@@ -95,6 +95,17 @@ impl Conn {
         self.rx_urgent.read(peek)
     }
 
+    /// Whether an urgent byte was passed over, and the reader still stands there.
+    pub const fn passed_urgent(&self) -> bool {
+        self.rx_urgent.is_passed()
+    }
+
+    /// The reader goes on: an urgent byte that was passed over and not read is forgotten, as TCP does.
+    pub fn forget_urgent(&mut self) -> Events {
+        self.rx_urgent.forget();
+        Events::NONE
+    }
+
     /// Whether urgent data can be read now (`POLLPRI`).
     pub const fn urgent_available(&self) -> bool {
         self.rx_urgent.is_available()

@@ -144,8 +144,10 @@ impl Read<'_> {
                     drop(turn);
                     let conn = self.conn;
                     let seen = self.copied_ahead();
-                    let ready =
-                        wait_until(self.sock, &mut timeout, || conn.has_news_for_reader(seen));
+                    let sock = self.sock;
+                    let ready = wait_until(sock, &mut timeout, || {
+                        conn.has_news_for_reader(seen) || sock.shutdown_mask() & shutdown::RCV != 0
+                    });
                     if let Err(error) = ready {
                         return if self.copied > 0 {
                             Ok(self.copied)
@@ -176,16 +178,25 @@ impl Read<'_> {
         }
         let skip = self.copied_ahead();
         let left = u32::try_from(self.len - self.copied).unwrap_or(u32::MAX);
-        let (spans, end) = self
+        let peek = self.how & flags::PEEK != 0;
+        let (spans, end, passed) = self
             .conn
             .with(|conn| {
                 if self.copied == 0 {
                     self.conn.count_read(conn.readable(), self.len);
                 }
                 let max = core::cmp::min(left, conn.piece_to_read());
-                (conn.recv_spans(skip, max), is_end(conn))
+                (
+                    conn.recv_spans(skip, max),
+                    is_end(conn),
+                    conn.passed_urgent(),
+                )
             })
             .ok_or(ENOTCONN)?;
+        if passed && self.copied == 0 && !peek {
+            // Whoever reads on behind the mark has had the chance to read the byte there.
+            self.conn.update(Conn::forget_urgent);
+        }
         if spans[0].len != 0 {
             return Ok(Step::Copy(spans));
         }
