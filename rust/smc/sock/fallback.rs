@@ -78,11 +78,20 @@ impl SmcSocket {
         };
         let mut filter = self.late.lock();
         loop {
+            if tcp.sock().err() != 0 {
+                // Looking at the stream would take the error, which is the program's.
+                return true;
+            }
             let n = match tcp.peek(&mut head) {
                 Ok(n) => n,
+                // Nothing there is no reason to let go of the filter.
+                Err(EAGAIN) => return false,
                 Err(error) => {
-                    // Nothing there is no reason to let go of the filter; an error is the program's.
-                    return error != EAGAIN;
+                    if error != ENOTCONN {
+                        // It came a moment ago.
+                        tcp.sock().set_err(-error.to_errno());
+                    }
+                    return true;
                 }
             };
             let at_end = now_ms() >= filter.until || tcp.state() != TcpState::Established;
