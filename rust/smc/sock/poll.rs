@@ -69,13 +69,17 @@ fn connection(conn: &Connection, sock: &Sock, request: &PollRequest<'_>) -> Poll
 /// The mask without writability, and whether writing would not block.
 fn state(conn: &Conn, sock: &Sock, lowat: usize) -> (PollMask, bool) {
     let shut = sock.shutdown_mask();
-    let no_receive = conn.is_end_of_data() || conn.error().is_some() || shut & shutdown::RCV != 0;
+    let reset = conn.error().is_some();
+    let no_receive = conn.is_end_of_data() || reset || shut & shutdown::RCV != 0;
+    // That the peer has closed is no hang-up as long as this end has not shut its own direction: on
+    // TCP nobody could know, and programs take a hang-up for the end of what they can read.
+    let hung_up = no_receive && (reset || shut & shutdown::SEND != 0);
     let no_send = conn.may_send().is_err() || shut & shutdown::SEND != 0;
     let mut mask = PollMask::NONE;
     if no_receive {
         mask |= PollMask::READABLE | PollMask::RDHUP;
     }
-    if no_receive && no_send {
+    if hung_up {
         mask |= PollMask::HUP;
     }
     let readable = conn.readable() as usize;
