@@ -4,7 +4,13 @@
 
 use kernel::{
     prelude::*,
-    sync::Arc,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    },
     workqueue::{
         impl_has_work,
         new_work,
@@ -14,6 +20,7 @@ use kernel::{
 };
 use smc_kapi::{
     net::{
+        addr::AF_UNSPEC,
         Sock,
         SockAddr,
         SockRef,
@@ -28,6 +35,7 @@ use smc_proto::reason::DeclineReason;
 
 use super::{
     buffer_size,
+    disconnect::disconnect,
     wait::wait_until,
     Phase,
     SmcSocket, //
@@ -56,8 +64,8 @@ pub(crate) struct Connecting {
     socket: Arc<SmcSocket>,
     sock: SockRef,
     tcp: Arc<TcpSocket>,
-    /// Why SMC is not offered.
-    refusal: Option<DeclineReason>,
+    /// The program has shut the socket down meanwhile.
+    given_up: Atomic<bool>,
     #[pin]
     progress: SpinLockBh<Progress>,
     #[pin]
@@ -89,7 +97,7 @@ impl Connecting {
                 socket: socket.clone(),
                 sock: sock.hold(),
                 tcp: tcp.clone(),
-                refusal: socket.refusal(tcp),
+                given_up: Atomic::new(false),
                 progress <- new_spinlock_bh!(Progress::Tcp, "smc_connecting"),
                 work <- new_work!("smc_connecting_work"),
             }? Error),
@@ -108,6 +116,11 @@ impl Connecting {
     /// The TCP connection.
     pub(crate) fn tcp(&self) -> &TcpSocket {
         &self.tcp
+    }
+
+    /// The program shuts the socket down. TCP ends an attempt then, and does not know of it any more.
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Relaxed);
     }
 
     /// Whether neither success nor failure is known.
@@ -173,9 +186,6 @@ impl Connecting {
     }
 
     fn handshake(&self) -> End {
-        if let Some(reason) = self.refusal {
-            return End::Tcp(Fallback::quiet(reason));
-        }
         if !self.tcp.option_seen() {
             return End::Tcp(Fallback::quiet(DeclineReason::PEERNOSMC));
         }
@@ -218,47 +228,86 @@ pub(super) fn connect(
     addr: &SockAddr<'_>,
     nonblock: bool,
 ) -> Result {
+    if addr.family() == Some(AF_UNSPEC) {
+        return disconnect(socket, sock, addr);
+    }
+    let mut too_late = EINPROGRESS;
     let connecting = match socket.phase() {
         Phase::Init => {
+            let tcp = socket.tcp()?;
+            if let Some(reason) = socket.refusal(&tcp) {
+                return connect_tcp(socket, sock, addr, nonblock, reason);
+            }
             let connecting = start(socket, sock, addr)?;
             if nonblock {
-                // Inside one host the handshake may be over already; TCP, too, says so later.
+                // However soon it is there: TCP says so, too.
                 return Err(EINPROGRESS);
             }
             connecting
         }
         Phase::Connecting(connecting) if !connecting.is_under_way() => {
-            return finish(socket, sock, addr, &connecting)
+            if connecting.given_up.load(Relaxed) {
+                leave(socket, &connecting);
+                return connect(socket, sock, addr, nonblock);
+            }
+            return finish(socket, sock, addr, &connecting);
         }
         Phase::Connecting(_) if nonblock => return Err(EALREADY),
-        Phase::Connecting(connecting) => connecting,
+        Phase::Connecting(connecting) => {
+            too_late = EALREADY;
+            connecting
+        }
         // TCP says once that the connection is there, then that it was there before.
-        Phase::Fallback | Phase::Smc(_) => return socket.tcp()?.connect(addr, nonblock),
+        Phase::Fallback => return socket.on_tcp(sock, |tcp| tcp.connect(addr, nonblock)),
+        Phase::Smc(_) => return socket.tcp()?.connect(addr, nonblock),
         Phase::Listening(_) => return Err(EISCONN),
         Phase::Closed => return Err(EBADF),
     };
     let mut timeout = sock.sndtimeo(nonblock);
     wait_until(sock, &mut timeout, || !connecting.is_under_way())?;
     if connecting.is_under_way() {
-        return Err(EINPROGRESS);
+        return Err(too_late);
     }
     finish(socket, sock, addr, &connecting)
+}
+
+/// Connects a socket that must not offer SMC: it is TCP's from the beginning, so that options like
+/// `TCP_FASTOPEN_CONNECT`, which connects later, have the meaning that they have there.
+fn connect_tcp(
+    socket: &Arc<SmcSocket>,
+    sock: &Sock,
+    addr: &SockAddr<'_>,
+    nonblock: bool,
+    reason: DeclineReason,
+) -> Result {
+    let entered = socket.change_phase(Phase::Fallback, |phase| matches!(phase, Phase::Init));
+    if entered.is_none() {
+        return Err(EALREADY);
+    }
+    let result = socket.on_tcp(sock, |tcp| tcp.connect(addr, nonblock));
+    match result {
+        Err(error) if !matches!(error, EINPROGRESS | EINTR | ERESTARTSYS) => {
+            // The program may try again.
+            let left = socket.change_phase(Phase::Init, |phase| matches!(phase, Phase::Fallback));
+            drop(left);
+        }
+        _ => socket.begin_fallback(&Fallback::quiet(reason), Side::Client),
+    }
+    result
 }
 
 /// Starts the TCP connection.
 fn start(socket: &Arc<SmcSocket>, sock: &Sock, addr: &SockAddr<'_>) -> Result<Arc<Connecting>> {
     let tcp = socket.tcp()?;
     let connecting = Connecting::new(socket, sock, &tcp)?;
-    if connecting.refusal.is_none() {
-        tcp.offer_option()?;
-    }
+    tcp.offer_option()?;
     let entered = socket.change_phase(Phase::Connecting(connecting.clone()), |phase| {
         matches!(phase, Phase::Init)
     });
     if entered.is_none() {
         return Err(EALREADY);
     }
-    match tcp.connect(addr, true) {
+    match socket.on_tcp(sock, |tcp| tcp.connect(addr, true)) {
         Ok(()) => {}
         Err(error) if error == EINPROGRESS => {}
         Err(error) => {
@@ -289,10 +338,11 @@ fn finish(
         }
         Progress::Failed(0) => {
             leave(socket, connecting);
-            let pending = sock.take_err();
-            // TCP wants to be asked for its error before the next attempt.
-            connecting.tcp.connect(addr, true)?;
+            let pending = socket.on_tcp(sock, |tcp| tcp.sock().take_err());
+            // The TCP socket is ready for the next attempt, too.
+            let _ = connecting.tcp.connect(&SockAddr::new(&UNSPECIFIED), true);
             pending?;
+            // The program has read the error itself.
             Err(ECONNABORTED)
         }
         Progress::Failed(errno) => {
@@ -306,7 +356,7 @@ fn finish(
 }
 
 /// Back to the beginning: the program may try again.
-fn leave(socket: &SmcSocket, connecting: &Arc<Connecting>) {
+pub(super) fn leave(socket: &SmcSocket, connecting: &Arc<Connecting>) {
     let left = socket.change_phase(
         Phase::Init,
         |phase| matches!(phase, Phase::Connecting(current) if Arc::ptr_eq(current, connecting)),

@@ -238,6 +238,10 @@ impl Listener {
     /// Hands a connection to `accept()`, or closes it when the listener is gone.
     pub(super) fn add(&self, tcp: Arc<TcpSocket>, outcome: Outcome) {
         let ready = Ready { tcp, outcome };
+        if !self.is_listening() {
+            ready.discard();
+            return;
+        }
         // Room is made outside of the spinlock.
         let mut grown = KVec::new();
         loop {
@@ -267,6 +271,15 @@ impl Listener {
             break;
         }
         self.sock.wake_readable();
+    }
+
+    /// The socket was shut down: connections that wait are reset, as TCP resets its own. Process
+    /// context.
+    pub(crate) fn shut(&self) {
+        let ready = core::mem::take(&mut self.queue.lock().ready);
+        for entry in ready {
+            entry.discard();
+        }
     }
 
     fn pop(&self) -> Option<Ready> {
@@ -357,11 +370,11 @@ pub(super) fn accept(
     };
     let mut timeout = sock.rcvtimeo(nonblock);
     let ready = loop {
-        if let Some(ready) = listener.pop() {
-            break ready;
-        }
         if !listener.is_listening() {
             return Err(EINVAL);
+        }
+        if let Some(ready) = listener.pop() {
+            break ready;
         }
         if timeout == 0 {
             return Err(EAGAIN);

@@ -10,6 +10,7 @@
 //! Each phase has a file: [`connect`], [`listen`], [`fallback`]; [`ops`] is the table of calls.
 
 pub(crate) mod connect;
+pub(crate) mod disconnect;
 pub(crate) mod fallback;
 pub(crate) mod incoming;
 pub(crate) mod ioctl;

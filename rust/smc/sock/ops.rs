@@ -141,7 +141,10 @@ impl SocketOps for SmcSocket {
     }
 
     fn getname(this: &Arc<Self>, sock: &Sock, peer: bool) -> Result<SockAddrStorage> {
-        this.on_tcp(sock, |tcp| tcp.getname(peer))
+        match this.phase() {
+            Phase::Smc(conn) if peer && is_over(&conn, sock) => Err(ENOTCONN),
+            _ => this.on_tcp(sock, |tcp| tcp.getname(peer)),
+        }
     }
 
     fn poll(this: &Arc<Self>, sock: &Sock, request: &PollRequest<'_>) -> PollMask {
@@ -159,12 +162,27 @@ impl SocketOps for SmcSocket {
     fn shutdown(this: &Arc<Self>, sock: &Sock, how: How) -> Result {
         match this.phase() {
             Phase::Smc(conn) => {
+                let over = is_over(&conn, sock);
                 sock.set_shutdown(sock.shutdown_mask() | how.mask());
                 if how.mask() & shutdown::SEND != 0 {
                     conn.shutdown_write();
                 }
                 sock.wake_state();
+                if over {
+                    return Err(ENOTCONN);
+                }
                 Ok(())
+            }
+            Phase::Listening(listener) => {
+                let result = this.on_tcp(sock, |tcp| tcp.shutdown(how));
+                if !listener.is_listening() {
+                    listener.shut();
+                }
+                result
+            }
+            Phase::Connecting(connecting) => {
+                connecting.give_up();
+                this.on_tcp(sock, |tcp| tcp.shutdown(how))
             }
             _ => this.on_tcp(sock, |tcp| tcp.shutdown(how)),
         }
@@ -312,6 +330,13 @@ fn make(net: &Net, sock: &Sock, family: u16) -> Result<Arc<SmcSocket>> {
         return Err(error);
     }
     Ok(socket)
+}
+
+/// Whether TCP would not call it a connection any more: both directions have ended, or it was reset.
+fn is_over(conn: &Connection, sock: &Sock) -> bool {
+    let shut = sock.shutdown_mask() & shutdown::SEND != 0;
+    conn.with(|conn| conn.error().is_some() || (shut && conn.is_end_of_data()))
+        .unwrap_or(true)
 }
 
 /// Closes the connection of a socket; with `SO_LINGER`, after its data has arrived.

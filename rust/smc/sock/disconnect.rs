@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `connect()` to an address of family `AF_UNSPEC`: back to the beginning, from whatever state.
+
+use kernel::{
+    ffi::c_long,
+    prelude::*,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    },
+};
+use smc_kapi::net::{
+    Sock,
+    SockAddr,
+    TcpState, //
+};
+
+use super::{
+    connect,
+    fallback::LateFilter,
+    wait::wait_until,
+    Phase,
+    SmcSocket, //
+};
+
+/// Gives up what the socket does and resets its connection; it can then be connected, or listen,
+/// again. The error that TCP leaves behind is the program's to read.
+///
+/// # Errors
+///
+/// Those of TCP; `ERESTARTSYS` or `EINTR` while a handshake ends, `EBADF` after release.
+pub(super) fn disconnect(socket: &Arc<SmcSocket>, sock: &Sock, nowhere: &SockAddr<'_>) -> Result {
+    loop {
+        match socket.phase() {
+            Phase::Closed => return Err(EBADF),
+            Phase::Init => break,
+            Phase::Connecting(connecting) => {
+                connecting.tcp().connect(nowhere, true)?;
+                connecting.kick();
+                // A new attempt on the same TCP socket must not meet the end of this one.
+                let mut timeout = c_long::MAX;
+                wait_until(sock, &mut timeout, || !connecting.is_under_way())?;
+                connect::leave(socket, &connecting);
+            }
+            Phase::Smc(conn) => {
+                let left = socket.change_phase(
+                    Phase::Init,
+                    |phase| matches!(phase, Phase::Smc(current) if Arc::ptr_eq(current, &conn)),
+                );
+                if left.is_some() {
+                    conn.abort();
+                    conn.close();
+                }
+            }
+            Phase::Listening(listener) => {
+                let left = socket.change_phase(
+                    Phase::Init,
+                    |phase| matches!(phase, Phase::Listening(current) if Arc::ptr_eq(current, &listener)),
+                );
+                if left.is_some() {
+                    listener.close();
+                    sock.set_state(TcpState::Close.to_raw());
+                    sock.wake_state();
+                }
+            }
+            Phase::Fallback => {
+                let left =
+                    socket.change_phase(Phase::Init, |phase| matches!(phase, Phase::Fallback));
+                drop(left);
+            }
+        }
+    }
+    socket.forget_connection();
+    let tcp = socket.tcp()?;
+    let result = tcp.connect(nowhere, true);
+    tcp.withdraw_option();
+    sock.set_shutdown(0);
+    let _ = sock.take_err();
+    socket.mirror_error(&tcp, sock);
+    result
+}
+
+impl SmcSocket {
+    /// What is left of a connection concerns the next one no more.
+    fn forget_connection(&self) {
+        self.reason.store(0, Relaxed);
+        self.peer_reason.store(0, Relaxed);
+        self.late_possible.store(false, Relaxed);
+        *self.late.lock() = LateFilter::NONE;
+    }
+}
