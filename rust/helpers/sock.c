@@ -163,7 +163,9 @@ void smc_rs_helper_sock_copy_options(struct sock *to, const struct sock *from)
 				    BIT(SOCK_LINGER) | BIT(SOCK_BROADCAST) |
 				    BIT(SOCK_DBG) | BIT(SOCK_LOCALROUTE) |
 				    BIT(SOCK_RXQ_OVFL) | BIT(SOCK_ZEROCOPY) |
-				    BIT(SOCK_RCVMARK) | BIT(SOCK_RCVPRIORITY);
+				    BIT(SOCK_RCVMARK) | BIT(SOCK_RCVPRIORITY) |
+				    BIT(SOCK_RCVTSTAMP) | BIT(SOCK_RCVTSTAMPNS) |
+				    BIT(SOCK_TSTAMP_NEW);
 
 	to->sk_flags = (to->sk_flags & ~flags) | (from->sk_flags & flags);
 	to->sk_reuse = from->sk_reuse;
