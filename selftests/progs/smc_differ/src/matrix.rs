@@ -124,6 +124,7 @@ const AFTER: &[Step] = &[
     Step::PeerLook,
     Step::Peer(Call::Error),
     Step::Peer(Call::Drain),
+    Step::Look,
     Step::Do(Call::Send(7, MSG_NOSIGNAL)),
     Step::Look,
 ];

@@ -2,7 +2,7 @@
 
 //! Runs scenarios in processes of their own, several at a time, and compares.
 
-use crate::excuse;
+use crate::excuse::{self, EXCUSES};
 use crate::scenario::{play, Record, Scenario};
 use crate::world::World;
 use std::fs::File;
@@ -184,6 +184,7 @@ fn compare(
     }
     for (record, mode) in others.iter().zip(&world.modes(scenario.v6)[1..]) {
         let steps = measure.len().max(record.len());
+        let mut consequence_of = None;
         for n in 0..steps {
             let missing = (String::new(), "nothing".to_owned());
             let on_tcp = measure.get(n).unwrap_or(&missing);
@@ -196,7 +197,11 @@ fn compare(
             } else {
                 &on_tcp.0
             };
-            if let Some(excuse) = excuse::find(mode, scenario, label, &on_tcp.1, &here.1) {
+            let found = excuse::find(mode, scenario, label, &on_tcp.1, &here.1);
+            if let Some(excuse) = consequence_of.or(found) {
+                if EXCUSES[excuse].and_rest {
+                    consequence_of = Some(excuse);
+                }
                 verdict.listed.push(excuse);
                 continue;
             }

@@ -314,11 +314,17 @@ impl Stage<'_> {
 
     /// Writes until nothing more goes, even after what was on its way has arrived.
     fn fill(&self) -> Result<(), String> {
-        for _ in 0..100 {
+        let mut still = 0;
+        for _ in 0..200 {
             if self.call(&Call::Fill).starts_with("nothing") {
-                return Ok(());
+                still += 1;
+            } else {
+                still = 0;
             }
-            std::thread::sleep(Duration::from_millis(50));
+            if still == 4 {
+                return until("data", self.peer()?, POLLIN);
+            }
+            std::thread::sleep(Duration::from_millis(30));
         }
         Err("the socket does not get full".into())
     }

@@ -46,6 +46,7 @@ const fn mode(name: &'static str, subject: Family, peer: Family, plain: bool, ov
 const V4: &[Mode] = &[
     mode("tcp", Family::Tcp, Family::Tcp, false, Over::Tcp),
     mode("smcr", Family::Smc, Family::Smc, false, Over::Rdma),
+    mode("inet", Family::SmcInet, Family::SmcInet, false, Over::Rdma),
     mode("peer-tcp", Family::Smc, Family::Tcp, false, Over::Fallback),
     mode("no-device", Family::Smc, Family::Smc, true, Over::Fallback),
 ];
@@ -54,6 +55,13 @@ const V4: &[Mode] = &[
 const V6: &[Mode] = &[
     mode("tcp6", Family::Tcp6, Family::Tcp6, false, Over::Tcp),
     mode("smc6", Family::Smc6, Family::Smc6, false, Over::Fallback),
+    mode(
+        "inet6",
+        Family::SmcInet6,
+        Family::SmcInet6,
+        false,
+        Over::Fallback,
+    ),
 ];
 
 /// One end of a network.

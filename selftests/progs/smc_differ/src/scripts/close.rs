@@ -123,6 +123,7 @@ pub(super) const SCRIPTS: &[Script] = &[
             PeerLook,
             Peer(Call::Shutdown(SHUT_WR)),
             PeerLook,
+            Sleep(300),
             Look,
             Do(Call::Shutdown(SHUT_WR)),
             Peer(Call::Shutdown(SHUT_RDWR)),

@@ -2,7 +2,7 @@
 
 //! Low marks, time limits, signals, queues.
 
-use super::{Script, BLOCK, BLOCKS, END, NOW, RECV, SEND};
+use super::{Script, BLOCK, END, NOW, RECV, SEND};
 use crate::call::{Call, To};
 use crate::scenario::Step;
 use crate::state::State;

@@ -6,7 +6,7 @@ use super::{Script, END};
 use crate::call::Call;
 use crate::scenario::Step;
 use crate::state::State;
-use libc::{MSG_OOB, MSG_PEEK, POLLPRI, POLLRDHUP, SIGURG, SOL_SOCKET, SO_OOBINLINE};
+use libc::{MSG_DONTWAIT, MSG_OOB, MSG_PEEK, POLLPRI, POLLRDHUP, SIGURG, SOL_SOCKET, SO_OOBINLINE};
 use testlib::opts::{SIOCATMARK, SIOCINQ};
 use Step::{Do, Look, Own, Peer, PeerClose, Sleep, Wait};
 
@@ -33,7 +33,7 @@ pub(super) const SCRIPTS: &[Script] = &[
         State::Urgent,
         &[
             Peer(Call::Send(3, 0)),
-            Sleep(20),
+            Sleep(300),
             Do(Call::Ioctl(SIOCINQ)),
             Do(Call::Recv(100, 0)),
             Do(Call::Recv(100, 0)),
@@ -56,7 +56,7 @@ pub(super) const SCRIPTS: &[Script] = &[
         "urgent: a second one before the first was read",
         State::Urgent,
         &[
-            Peer(Call::Send(2, MSG_OOB)),
+            Peer(Call::Send(2, MSG_OOB | MSG_DONTWAIT)),
             Sleep(30),
             Do(Call::Recv(1, MSG_OOB)),
             Do(Call::Recv(100, 0)),
