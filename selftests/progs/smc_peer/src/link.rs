@@ -40,6 +40,8 @@ const TEST_LINK: u8 = 0x27;
 
 /// Longest time for a message to be acknowledged.
 pub(crate) const SEND_LIMIT: Duration = Duration::from_secs(20);
+/// How long a refusal may take.
+const REFUSAL_LIMIT: Duration = Duration::from_secs(8);
 
 /// How this peer answers CONFIRM RKEY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -355,6 +357,12 @@ impl Link {
     pub(crate) fn finish(&mut self, id: u64) -> Result<i32, String> {
         self.finish_within(id, SEND_LIMIT)?
             .ok_or_else(|| "a message was not acknowledged in time".into())
+    }
+
+    /// Waits for the end of a work request that the other side's device must refuse. The refusal
+    /// is lost when the other end of the link is gone first, so that none is no fault.
+    pub(crate) fn finish_refused(&mut self, id: u64) -> Result<(), String> {
+        self.finish_within(id, REFUSAL_LIMIT).map(drop)
     }
 
     /// As [`Link::finish`]; `None` if that takes longer.

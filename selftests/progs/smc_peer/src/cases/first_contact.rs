@@ -183,7 +183,7 @@ pub(crate) const CLIENT: &[ClientCase] = &[
         refused(id, &[R::NOACTLINK], |c| {
             // The answer is that the queue pair breaks.
             let id = c.link.post_send(&[0x21; 4000])?;
-            c.link.finish(id).map(drop)
+            c.link.finish_refused(id)
         })
     }),
     client("test-link-answer-for-confirm-link", |id| {
