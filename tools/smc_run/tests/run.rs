@@ -8,11 +8,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 use std::thread;
 
 /// Set in the process that this test program starts as the program under `smc_run`.
 const INSIDE: &str = "SMC_RUN_TEST_INSIDE";
+
+/// A process that is started while a file is open for writing has it open, too, until it runs its own
+/// program, and a program in such a file cannot be run. So nothing is started while one is written.
+static PROGRAMS: RwLock<()> = RwLock::new(());
+
+/// Copies an executable file.
+fn copy_program(from: &Path, to: &Path) {
+    let _nothing_starts = PROGRAMS.write().unwrap_or_else(PoisonError::into_inner);
+    fs::copy(from, to).expect("the program is there and the folder is writable");
+}
 
 /// A folder laid out as an installation: `bin/smc_run` and `lib/libsmc_preload.so`.
 fn installed() -> &'static Path {
@@ -29,7 +39,7 @@ fn installed() -> &'static Path {
                 let to = folder.path().join(to);
                 fs::create_dir(to.parent().expect("the names have a folder"))
                     .expect("the folder is new");
-                fs::copy(from, to).expect("cargo has built both files");
+                copy_program(from, &to);
             }
             folder
         })
@@ -45,6 +55,7 @@ fn smc_run() -> Command {
 }
 
 fn output(command: &mut Command) -> Output {
+    let _nothing_is_written = PROGRAMS.read().unwrap_or_else(PoisonError::into_inner);
     command.output().expect("smc_run must start")
 }
 
@@ -83,11 +94,14 @@ fn status_and_process_are_the_programs_own() {
         let result = output(smc_run().args(["sh", "-c", &format!("exit {status}")]));
         assert_eq!(result.status.code(), Some(status));
     }
-    let child = smc_run()
+    let mut command = smc_run();
+    let nothing_is_written = PROGRAMS.read().unwrap_or_else(PoisonError::into_inner);
+    let child = command
         .args(["sh", "-c", "echo $$"])
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("smc_run must start");
+    drop(nothing_is_written);
     let id = child.id().to_string();
     let result = child.wait_with_output().expect("the program must end");
     assert_eq!(text(&result.stdout).trim(), id);
@@ -160,7 +174,7 @@ fn mistakes_end_in_a_sentence_and_the_usual_status() {
     }
     let alone = tempfile::tempdir().expect("there is a folder for temporary files");
     let alone = alone.path().join("smc_run");
-    fs::copy(env!("CARGO_BIN_EXE_smc_run"), &alone).expect("cargo has built the file");
+    copy_program(Path::new(env!("CARGO_BIN_EXE_smc_run")), &alone);
     let result = output(Command::new(&alone).arg("true"));
     // Another copy may be installed in the system's folder.
     if !Path::new("/usr/lib/libsmc_preload.so").exists() {
@@ -172,6 +186,7 @@ fn mistakes_end_in_a_sentence_and_the_usual_status() {
 /// Writes an executable file made of `bytes`.
 fn program(folder: &Path, name: &str, bytes: &[u8]) -> std::path::PathBuf {
     let file = folder.join(name);
+    let _nothing_starts = PROGRAMS.write().unwrap_or_else(PoisonError::into_inner);
     fs::write(&file, bytes).expect("the test folder is writable");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("the file is ours");
     file
@@ -235,7 +250,7 @@ fn a_setuid_program_is_warned_about_and_run() {
     }
     let folder = tempfile::tempdir().expect("there is a folder for temporary files");
     let file = folder.path().join("true");
-    fs::copy("/bin/true", &file).expect("every system has /bin/true");
+    copy_program(Path::new("/bin/true"), &file);
     std::os::unix::fs::chown(&file, Some(65534), None).expect("root may change the owner");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o4755)).expect("the file is ours");
     let result = output(smc_run().arg(&file));
