@@ -3,6 +3,7 @@
 //! This peer's end of an RDMA link: sends any bytes, sorts what arrives, and answers what a good
 //! peer answers unless told otherwise.
 
+use crate::habits::{Habits, RkeyHabit};
 use crate::verbs::{status_name, Done, Op, Rdma, Remote, Rights};
 use smc_proto::ids::{Gid, LinkId, Mac, Version};
 use smc_proto::wire::cdc::{self, CdcMessage};
@@ -42,38 +43,6 @@ const TEST_LINK: u8 = 0x27;
 pub(crate) const SEND_LIMIT: Duration = Duration::from_secs(20);
 /// How long a refusal may take.
 const REFUSAL_LIMIT: Duration = Duration::from_secs(8);
-
-/// How this peer answers CONFIRM RKEY.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RkeyHabit {
-    Good,
-    Negative,
-    Retry,
-    Never,
-    WrongKey,
-    Twice,
-    Short,
-    /// With the answer to another message.
-    OtherType,
-    Late(Duration),
-}
-
-/// What this peer does by itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Habits {
-    pub(crate) answers_tests: bool,
-    pub(crate) rkeys: RkeyHabit,
-    /// Buffers that were filled are posted again.
-    pub(crate) receives: bool,
-}
-
-impl Habits {
-    pub(crate) const GOOD: Habits = Habits {
-        answers_tests: true,
-        rkeys: RkeyHabit::Good,
-        receives: true,
-    };
-}
 
 /// One end of a link.
 pub(crate) struct Link {

@@ -12,6 +12,7 @@ mod case;
 mod cases;
 mod clc;
 mod conn;
+mod habits;
 mod link;
 mod session;
 mod verbs;

@@ -4,7 +4,7 @@
 
 use crate::case::{client, ClientCase};
 use crate::clc::{self, Identity};
-use crate::link::RkeyHabit;
+use crate::habits::RkeyHabit;
 use crate::session::{Joining, Session, END_LIMIT};
 use smc_proto::ids::{Gid, Qpn, Rkey, VirtAddr};
 use smc_proto::reason::DeclineReason as R;
