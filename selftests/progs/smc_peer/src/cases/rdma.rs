@@ -176,7 +176,7 @@ pub(crate) const CLIENT: &[ClientCase] = &[
     client("queue-pair-breaks-while-a-key-is-exchanged", |id| {
         let mut session = Session::connect(id)?;
         session.echo(0, 300)?;
-        session.link.habits.rkeys = crate::link::RkeyHabit::Never;
+        session.link.habits.rkeys = crate::habits::RkeyHabit::Never;
         let sock = id.connect()?;
         clc::send(&sock, &id.proposal())?;
         let asked = session
