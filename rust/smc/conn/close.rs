@@ -76,7 +76,6 @@ impl Connection {
 
     /// Gives up on a peer that takes no data, or does not answer the end, of a closed socket.
     pub(crate) fn check_linger(self: &Arc<Self>, now: u64) {
-        self.check_vanished(now);
         let overdue = self
             .inner
             .lock()

@@ -30,7 +30,7 @@ impl Connection {
     }
 
     /// Resets the connection when its peer has gone without a word.
-    pub(super) fn check_vanished(self: &Arc<Self>, now: u64) {
+    pub(crate) fn check_vanished(self: &Arc<Self>, now: u64) {
         let since = self.inner.lock().silent_since;
         if since.is_some_and(|at| now.saturating_sub(at) >= VANISH_MS) {
             self.end(Conn::peer_vanished);

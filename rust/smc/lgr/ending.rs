@@ -183,6 +183,7 @@ impl LinkGroup {
         }
         for index in 0..u8::MAX {
             if let Some(conn) = self.connection(index) {
+                conn.check_vanished(now);
                 conn.check_linger(now);
             }
         }

@@ -238,8 +238,8 @@ impl LinkGroup {
         Ok(())
     }
 
-    /// Withdraws the keys of RMBs, at most [`smc_proto::llc_flow::MAX_DELETE_V1`] at once, and waits until the peer
-    /// knows. May sleep.
+    /// Withdraws the keys of RMBs, at most [`smc_proto::llc_flow::MAX_DELETE_V1`] at once, and waits
+    /// until the peer knows. May sleep.
     ///
     /// # Errors
     ///

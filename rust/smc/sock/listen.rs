@@ -204,8 +204,8 @@ impl Listener {
         self.limits.store(i32::from(on), Relaxed);
     }
 
-    /// Where the socket or the namespace limits handshakes, clients are not answered the option while many
-    /// handshakes are under way: they stay on TCP.
+    /// Where the socket or the namespace limits handshakes, clients are not answered the option while
+    /// many handshakes are under way: they stay on TCP.
     fn shed_or_not(&self, listening: &TcpSocket) {
         if self.refusal.is_some() {
             return;
