@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 
-from . import host
+from . import clock, host
 
 PORTS = ("out", "err", "ctl", "log", "sync")
 PR_SET_PDEATHSIG = 1
@@ -115,6 +115,8 @@ class Machine:
         append = ("console=ttyS0 loglevel=5 panic=-1 net.ifnames=0 mitigations=off"
                   " tsc=reliable no_timer_check watchdog_thresh=30"
                   " rcupdate.rcu_cpu_stall_timeout=60 " + self.options.append)
+        if accelerator == "tcg" and (speed := clock.counter_khz()):
+            append += f" tsc_early_khz={speed}"
         if self.where["kind"] in host.CHECKING:
             # KUnit is built in there, and does nothing unless it is asked to.
             append += " kunit.enable=1 kunit.autorun=1"
