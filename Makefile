@@ -22,7 +22,8 @@ help:
 	@echo 'make setup    fetches and builds what the other targets need'
 	@echo 'make shell    a shell in the virtual machine'
 	@echo 'make install  installs the module and the tools on this host (its kernel must be'
-	@echo '              the one the module is built for)'
+	@echo '              the one the module is built for); DESTDIR and PREFIX as usual'
+	@echo 'make uninstall  takes that away again'
 	@echo 'make clean    removes what was built from the checkout, not the cache'
 
 setup:
@@ -71,7 +72,10 @@ shell: all
 install: all
 	@scripts/install
 
+uninstall:
+	@scripts/install --remove
+
 clean:
 	rm -rf $(SMC_RS_BUILD) target
 
-.PHONY: all help setup module tools demo bench test test-all interop interop-table check shell install clean
+.PHONY: all help setup module tools demo bench test test-all interop interop-table check shell install uninstall clean
