@@ -7,7 +7,9 @@
 BUILD ?= $(if $(SMC_RS_BUILD),$(SMC_RS_BUILD),$(CURDIR)/build)
 export SMC_RS_BUILD := $(abspath $(BUILD))
 
-all: module tools
+# The module keeps one processor busy, the programs the other.
+all:
+	@+$(MAKE) --no-print-directory -j2 module tools
 
 help:
 	@echo 'make demo     redis and iperf3 on TCP and over SMC-R, in a virtual machine'
