@@ -27,6 +27,15 @@ clean_up() {
 }
 trap clean_up EXIT
 
+# by_form SHORT LONG: an amount for the form of the tests that is asked for.
+by_form() {
+	if [ -n "${SMC_TEST_LONG:-}" ]; then
+		echo "$2"
+	else
+		echo "$1"
+	fi
+}
+
 note() {
 	printf '# %s\n' "$*"
 }

@@ -14,7 +14,7 @@ sockets() {
 	local ns=$1 expression=$2
 	shift 2
 	ip netns exec "$ns" smcss --json "$@" |
-		python3 -c "import json, sys; x = json.load(sys.stdin); print($expression)"
+		python3 -SE -c "import json, sys; x = json.load(sys.stdin); print($expression)"
 }
 
 check "there are no sockets" is "[]" sockets a x -a
@@ -74,7 +74,7 @@ stop_all
 # Lists from four processes while sockets come and go.
 echo_server a smc "$A" 7000
 lists() {
-	local end=$((SECONDS + 15)) n=0
+	local end=$((SECONDS + $(by_form 6 15))) n=0
 	while [ $SECONDS -lt $end ]; do
 		ip netns exec "$1" smcss -a -d -R >/dev/null && ip netns exec "$1" smcss -a -D >/dev/null || return 1
 		n=$((n + 1))
@@ -87,7 +87,7 @@ for ns in a b a b; do
 	readers="$readers $!"
 done
 check "connections come and go" smc_stream both --server-ns a --client-ns b --family smc --addr "$A" \
-	--port 7100 --seed "$SEED" --mode short-reply --conns 200 --parallel 8 --bytes 50K --timeout 120
+	--port 7100 --seed "$SEED" --mode short-reply --conns "$(by_form 80 200)" --parallel 8 --bytes 50K --timeout 120
 for reader in $readers; do
 	check "lists go on meanwhile" wait "$reader"
 done

@@ -31,28 +31,29 @@ over() {
 }
 
 [ "$FAMILY" != smc ] || need_module
+part=$(by_form 256K 1M) some=$(by_form 1M 6M) more=$(by_form 8M 24M)
 over "one message of 64 MiB" --bytes 64M --msg-min 64M --msg-max 64M
-over "messages of 1 byte to 64 MiB" --bytes 24M --bidir --msg-max 64M
+over "messages of 1 byte to 64 MiB" --bytes "$more" --bidir --msg-max 64M
 over "single bytes" --bytes 6000 --bidir --msg-max 3
 for size in 16K 64K 128K 512K; do
-	over "rings of $size" --conns 2 --bytes 6M --bidir --msg-max 4M --sndbuf $size --rcvbuf $size
+	over "rings of $size" --conns 2 --bytes "$some" --bidir --msg-max 4M --sndbuf $size --rcvbuf $size
 done
-over "small send ring, large receive ring" --bytes 4M --bidir --msg-max 1M --sndbuf 16K --rcvbuf 512K
-over "large send ring, small receive ring" --bytes 4M --bidir --msg-max 1M --sndbuf 512K --rcvbuf 16K
+over "small send ring, large receive ring" --bytes "$some" --bidir --msg-max 1M --sndbuf 16K --rcvbuf 512K
+over "large send ring, small receive ring" --bytes "$some" --bidir --msg-max 1M --sndbuf 512K --rcvbuf 16K
 for size in 16K 256K; do
-	over "PEEK, WAITALL, TRUNC and DONTWAIT, rings of $size" --conns 4 --bytes 1M --bidir \
+	over "PEEK, WAITALL, TRUNC and DONTWAIT, rings of $size" --conns 4 --bytes "$part" --bidir \
 		--recv flags --sndbuf $size --rcvbuf $size
 done
-over "16 connections at once" --conns 16 --bytes 1M --bidir --msg-max 256K
-over "edge-triggered epoll at both ends" --io epoll --server-io epoll --conns 12 --bytes 1M --bidir
-over "edge-triggered epoll at the client, small rings" --io epoll --conns 6 --bytes 1M --bidir \
+over "16 connections at once" --conns 16 --bytes "$part" --bidir --msg-max 256K
+over "edge-triggered epoll at both ends" --io epoll --server-io epoll --conns 12 --bytes "$part" --bidir
+over "edge-triggered epoll at the client, small rings" --io epoll --conns 6 --bytes "$part" --bidir \
 	--sndbuf 16K --rcvbuf 16K
-over "edge-triggered epoll at the server, small rings" --server-io epoll --conns 6 --bytes 1M \
+over "edge-triggered epoll at the server, small rings" --server-io epoll --conns 6 --bytes "$part" \
 	--bidir --sndbuf 16K --rcvbuf 16K
-over "600 connections, 300 at once, opened and closed at random" --mode churn --conns 600 \
-	--parallel 300 --bytes 64K
+over "connections opened and closed at random, 300 at once" --mode churn \
+	--conns "$(by_form 400 600)" --parallel 300 --bytes "$(by_form 32K 64K)"
 over "half-close" --mode half-close --conns 24 --parallel 6 --bytes 512K
-over "short answers, then close" --mode short-reply --conns 300 --parallel 8 --bytes 200K
+over "short answers, then close" --mode short-reply --conns "$(by_form 150 300)" --parallel 8 --bytes 200K
 over "urgent data, inline and not" --mode oob --conns 4 --bytes 20K
 over "client processes killed" --mode kill --victim client --conns 12 --bytes 1G --bidir
 over "server processes killed" --mode kill --victim server --conns 12 --bytes 1G --bidir

@@ -45,16 +45,16 @@ over() {
 }
 
 vm-sync integrity-begin
-over "messages of 1 byte to 64 MiB" --bytes 12M --bidir --msg-max 64M
+over "messages of 1 byte to 64 MiB" --bytes "$(by_form 4M 12M)" --bidir --msg-max 64M
 over "single bytes" --bytes 3000 --bidir --msg-max 3
-over "small rings" --conns 2 --bytes 2M --bidir --msg-max 1M --sndbuf 16K --rcvbuf 16K
-over "unequal rings" --conns 2 --bytes 3M --bidir --msg-max 1M --sndbuf 16K --rcvbuf 512K
-over "PEEK, WAITALL, TRUNC and DONTWAIT" --conns 3 --bytes 1M --bidir --recv flags --rcvbuf 64K
-over "edge-triggered epoll at both ends" --io epoll --server-io epoll --conns 8 --bytes 1M --bidir
-over "400 connections, 300 at once, opened and closed at random" --mode churn --conns 400 \
+over "small rings" --conns 2 --bytes "$(by_form 1M 2M)" --bidir --msg-max 1M --sndbuf 16K --rcvbuf 16K
+over "unequal rings" --conns 2 --bytes "$(by_form 1M 3M)" --bidir --msg-max 1M --sndbuf 16K --rcvbuf 512K
+over "PEEK, WAITALL, TRUNC and DONTWAIT" --conns 3 --bytes "$(by_form 256K 1M)" --bidir --recv flags --rcvbuf 64K
+over "edge-triggered epoll at both ends" --io epoll --server-io epoll --conns 8 --bytes "$(by_form 256K 1M)" --bidir
+over "connections opened and closed at random, 300 at once" --mode churn --conns "$(by_form 330 400)" \
 	--parallel 300 --bytes 32K
 over "half-close" --mode half-close --conns 12 --parallel 4 --bytes 256K
-over "short answers, then close" --mode short-reply --conns 120 --parallel 6 --bytes 100K
+over "short answers, then close" --mode short-reply --conns "$(by_form 60 120)" --parallel 6 --bytes 100K
 over "client processes killed" --mode kill --victim client --conns 6 --bytes 1G --bidir
 over "server processes killed" --mode kill --victim server --conns 6 --bytes 1G --bidir
 vm-sync integrity-end

@@ -8,8 +8,8 @@
 # vm: --topology pair --timeout 900
 
 . "$(dirname "$0")/../lib.sh"
-ROUNDS=${SMC_TEST_ROUNDS:-${SMC_TEST_LONG:+50}}
-ROUNDS=${ROUNDS:-20}
+ROUNDS=${SMC_TEST_ROUNDS:-$(by_form 12 50)}
+FIRST=$(by_form 4 10)
 need_module
 
 loaded() {
@@ -69,18 +69,18 @@ for ((round = 1; round <= ROUNDS; round++)); do
 		unload 2>/dev/null
 	fi
 	# The first rounds fill caches that stay, for example of the RDMA core.
-	[ "$round" -ne 10 ] || slabs "$WORK/slabs.first"
+	[ "$round" -ne "$FIRST" ] || slabs "$WORK/slabs.first"
 done
 result "$errors" "$ROUNDS rounds of load, traffic and unload"
 slabs "$WORK/slabs.last"
 growth "$WORK/slabs.first" "$WORK/slabs.last" >"$WORK/growth"
-note "slabs that grew between round 10 and $ROUNDS, in bytes and objects:"
+note "slabs that grew between round $FIRST and $ROUNDS, in bytes and objects:"
 head -8 "$WORK/growth" | sed 's/^/#   /'
 # What is left behind by each connection of every round shows here in 50 rounds, and what is
 # left behind by each message in fewer. What the rest of the system does, processes and files
 # above all, moves both ways and does not depend on the rounds.
 bounded_growth() {
-	awk -v rounds=$((ROUNDS > 50 ? ROUNDS - 10 : 40)) '$2 ~ /^(kmalloc|sock_inode_cache|TCP|SMC|request_sock|net_namespace)/ &&
+	awk -v rounds=$((ROUNDS > 50 ? ROUNDS - FIRST : 40)) '$2 ~ /^(kmalloc|sock_inode_cache|TCP|SMC|request_sock|net_namespace)/ &&
 			$2 !~ /rcl/ && $3 > rounds * 4 { print "grew with the rounds:", $0; bad = 1 }
 		$2 == "all" && $1 > rounds * 16384 { print "grew with the rounds:", $0; bad = 1 }
 		END { exit bad }' "$WORK/growth"

@@ -15,7 +15,7 @@ json() {
 	local tool=$1 ns=$2 expression=$3
 	shift 3
 	ip netns exec "$ns" "$tool" --json "$@" |
-		python3 -c "import json, sys; x = json.load(sys.stdin); print($expression)"
+		python3 -SE -c "import json, sys; x = json.load(sys.stdin); print($expression)"
 }
 
 # 1. The system.
@@ -71,7 +71,7 @@ ends() {
 }
 check "both ends know the same number of the link" ends
 check "the initial namespace sees both groups" is "2" sh -c \
-	'smcr --json linkgroup | python3 -c "import json, sys; print(len(json.load(sys.stdin)))"'
+	'smcr --json linkgroup | python3 -SE -c "import json, sys; print(len(json.load(sys.stdin)))"'
 ip netns add c
 check "another namespace sees none" is "[]" json smcr c x linkgroup
 check "nor a device" is "[]" json smcr c x device
@@ -111,12 +111,11 @@ END
 stats() {
 	json smcr "$1" "x[\"SMCR\"][\"SMC_$2\"]" -a stats
 }
-declare -A before
-KEYS="TX_CNT TX_BYTES USR_TX_BUF_8K USR_TX_BUF_16K USR_TX_BUF_64K NDLY_CNT CORK_CNT URG_DATA_CNT
-	CLNT_V2_SUCC_CNT RX_BYTES TX_RMB_USAGE RX_RMB_USAGE"
-for key in $KEYS; do
-	before[$key]=$(stats b $key)
-done
+# all_stats NAMESPACE: a line for each counter, with its name and value.
+all_stats() {
+	json smcr "$1" '"\n".join(f"{key} {value}" for key, value in x["SMCR"].items())' -a stats
+}
+all_stats b >"$WORK/before"
 received=$(stats a RX_BYTES)
 served=$(stats a SRV_V2_SUCC_CNT)
 ip netns exec a smc_run python3 "$WORK/pattern.py" "$A" 7100 server >"$WORK/total" &
@@ -125,8 +124,9 @@ pids+=("$server")
 wait_port a 7100
 check "the pattern is sent" in_b smc_run python3 "$WORK/pattern.py" "$A" 7100 client
 wait "$server"
+all_stats b >"$WORK/after"
 rise() {
-	is "$2" echo $(($(stats b "$1") - ${before[$1]}))
+	is "$2" echo $(($(value_of "SMC_$1" <"$WORK/after") - $(value_of "SMC_$1" <"$WORK/before")))
 }
 bytes=$((50 * 4096 + 20 * 12288 + 40960 + 1))
 check "calls" rise TX_CNT 72
@@ -217,7 +217,7 @@ refuse "not even root of a container" unshare --user --map-root-user --net smcr 
 # 9. Lists while tables change.
 echo_server a smc "$A" 7000
 lists() {
-	local end=$((SECONDS + 12)) n=0
+	local end=$((SECONDS + $(by_form 6 12))) n=0
 	while [ $SECONDS -lt $end ]; do
 		ip netns exec "$1" smcr -d linkgroup link-show >/dev/null &&
 			ip netns exec "$1" smcr -d device >/dev/null &&
@@ -232,7 +232,7 @@ for ns in a b a b; do
 	readers="${readers:-} $!"
 done
 churn() {
-	local end=$((SECONDS + 10)) n=0
+	local end=$((SECONDS + $(by_form 5 10))) n=0
 	while [ $SECONDS -lt $end ]; do
 		ping_from_b smc "$A" 7000 --timeout 30 || return 1
 		ip netns add "churn$n" && ip netns delete "churn$n" || return 1

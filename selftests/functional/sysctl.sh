@@ -55,7 +55,7 @@ check "root of a container may set its own" unshare --user --map-root-user --net
 
 # Buffers.
 sizes() {
-	ip netns exec "$1" smcss --json | python3 -c "
+	ip netns exec "$1" smcss --json | python3 -SE -c "
 import json, sys
 for s in json.load(sys.stdin):
     c = s['connection']
@@ -81,7 +81,7 @@ check "the connection is gone" gone 20 a b
 
 # Connections of a link group.
 groups() {
-	ip netns exec b smcr --json linkgroup | python3 -c "
+	ip netns exec b smcr --json linkgroup | python3 -SE -c "
 import json, sys
 x = json.load(sys.stdin)
 print(len(x), max((g['v2']['max_connections'] for g in x), default=0))"

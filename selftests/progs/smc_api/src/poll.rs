@@ -159,13 +159,11 @@ fn edge_in(c: &Ctx) -> Outcome {
         works("send()", a.send_all(b"xy"))?;
         same!("new data", wait(&e, 10_000)?, vec![EPOLLIN]);
         // Spurious edges are allowed, but an edge for ever would be a level.
-        let more = (0..20)
-            .map(|_| wait(&e, 20))
-            .collect::<Result<Vec<_>, _>>()?;
-        ensure!(
-            more.iter().any(Vec::is_empty),
-            "an edge is reported again and again"
-        );
+        let mut edges = 0;
+        while !wait(&e, 20)?.is_empty() {
+            edges += 1;
+            ensure!(edges < 20, "an edge is reported again and again");
+        }
         works("recv()", b.recv_exact(&mut [0u8; 1]))?;
     }
     works("shutdown(WR)", a.shutdown(libc::SHUT_WR))?;
