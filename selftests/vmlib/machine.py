@@ -78,7 +78,8 @@ class Machine:
         for name in names:
             self.listen(name)
         modules = host.module_tables(self.where)
-        os.makedirs(modules, exist_ok=True)
+        for folder in (modules, os.path.join(host.BUILD, "bin")):
+            os.makedirs(folder, exist_ok=True)
         root = self.where["root"]
         binds = [f"BIND={os.path.dirname(self.folder)}:/job", f"BIND={root}:/vm",
                  f"BIND={self.where['kernel_home']}:/kernel/home", f"BIND={modules}:/kernel/mod"]
@@ -132,7 +133,8 @@ class Machine:
         args = []
         for tag, path, mode in (("root", "/vm", "on"), ("pkg", "/kernel/pkg", "on"),
                                 ("mod", "/kernel/mod", "on"), ("src", "/src", "on"),
-                                ("out", "/out", "off"), ("job", self.inside + "/guest", "off")):
+                                ("out", "/out", "off"), ("bin", "/out/bin", "on"),
+                                ("job", self.inside + "/guest", "off")):
             args += ["-virtfs", f"local,path={path},mount_tag={tag},security_model=passthrough,"
                                 f"readonly={mode},multidevs=remap"]
         return args
