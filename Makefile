@@ -16,6 +16,7 @@ help:
 	@echo 'make test     all tests, host and virtual machine'
 	@echo 'make test-all all tests, also those on kernels of the project'"'"'s own, which are built first'
 	@echo 'make interop  tests against the SMC that comes with the kernel, on a kernel that has it'
+	@echo 'make programs runs programs that nobody here wrote, such as nginx and PostgreSQL, on SMC-R'
 	@echo 'make check    the tests and checks that need no virtual machine'
 	@echo 'make bench    measures; results go to $(BUILD)/bench'
 	@echo 'make          builds the module and the tools'
@@ -58,6 +59,10 @@ test-all: all
 	@scripts/setup --kernel kasan
 	@scripts/test --all
 
+programs: all
+	@scripts/setup --quiet --programs
+	@selftests/run --in programs
+
 interop: tools
 	@scripts/setup --quiet --kernel reference
 	@selftests/run --in interop
@@ -80,4 +85,4 @@ uninstall:
 clean:
 	rm -rf $(SMC_RS_BUILD) target
 
-.PHONY: all help setup module tools demo bench test test-all interop interop-table check shell install uninstall clean
+.PHONY: all help setup module tools demo bench test test-all programs interop interop-table check shell install uninstall clean

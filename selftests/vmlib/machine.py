@@ -83,6 +83,8 @@ class Machine:
         root = self.where["root"]
         binds = [f"BIND={os.path.dirname(self.folder)}:/job", f"BIND={root}:/vm",
                  f"BIND={self.where['kernel_home']}:/kernel/home", f"BIND={modules}:/kernel/mod"]
+        if self.options.programs:
+            binds.append(f"BIND={self.where['programs']}:/kernel/programs")
         command = [host.IN_ROOT, *binds, "qemu-system-x86_64",
                    *self.base_args(accelerator), *self.share_args(),
                    *self.port_args(interactive), *self.net_args(),
@@ -121,6 +123,9 @@ class Machine:
         if self.where["kind"] in host.CHECKING:
             # KUnit is built in there, and does nothing unless it is asked to.
             append += " kunit.enable=1 kunit.autorun=1"
+        if self.options.programs:
+            # What the kernel does not know becomes a variable of init's environment.
+            append += " VM_PROGRAMS=1"
         return ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
                 "-machine", "q35,usb=off,vmport=off", "-accel", accel, "-cpu", cpu,
                 "-smp", str(self.options.cpus), "-m", self.options.memory,
@@ -131,10 +136,13 @@ class Machine:
     def share_args(self):
         """The folders of the host that the guest mounts."""
         args = []
-        for tag, path, mode in (("root", "/vm", "on"), ("pkg", "/kernel/pkg", "on"),
-                                ("mod", "/kernel/mod", "on"), ("src", "/src", "on"),
-                                ("out", "/out", "off"), ("bin", "/out/bin", "on"),
-                                ("job", self.inside + "/guest", "off")):
+        shares = [("root", "/vm", "on"), ("pkg", "/kernel/pkg", "on"),
+                  ("mod", "/kernel/mod", "on"), ("src", "/src", "on"),
+                  ("out", "/out", "off"), ("bin", "/out/bin", "on"),
+                  ("job", self.inside + "/guest", "off")]
+        if self.options.programs:
+            shares.append(("programs", "/kernel/programs", "on"))
+        for tag, path, mode in shares:
             args += ["-virtfs", f"local,path={path},mount_tag={tag},security_model=passthrough,"
                                 f"readonly={mode},multidevs=remap"]
         return args

@@ -37,6 +37,8 @@ def parse(doc):
                         help="memory of each machine, in MiB or with a unit (default 2G, hosts 1G)")
     parser.add_argument("--timeout", type=float, metavar="S", default=900,
                         help="seconds after which all is stopped (default 900)")
+    parser.add_argument("--programs", action="store_true",
+                        help="have the programs that 'scripts/setup --programs' gets")
     parser.add_argument("--append", default="", metavar="KERNEL_ARGS")
     parser.add_argument("--qemu", default="", metavar="QEMU_ARGS")
     parser.add_argument("--ueid", default="SMC-RS-TEST", metavar="EID",
@@ -89,6 +91,8 @@ def run_in(folder, options):
         host.check_use(kind, module)
     host.build(zip(options.kernel, options.module))
     uses = [(host.paths(kind), module) for kind, module in zip(options.kernel, options.module)]
+    if options.programs and not os.path.isdir(uses[0][0]["programs"]):
+        raise host.Failure("The programs are not there: run 'scripts/setup --programs'.")
     accelerator = host.accelerator(uses[0][0], host.kernel(uses[0][0])[0])
     interactive = sys.stdin.isatty() and sys.stdout.isatty() and options.topology == "pair"
     deadline = time.monotonic() + options.timeout
