@@ -5,10 +5,13 @@
 # a folder: TOPOLOGY.json, TOPOLOGY.txt, and all single results in TOPOLOGY/.
 #
 #   selftests/bench.sh [--topology pair|hosts|both] [--out FOLDER] [--quick]
+#                      [--kernel KERNEL] [--module smc_rs|smc]
 #
 # pair is one machine with two network namespaces, hosts is two machines with one processor
 # each. --quick measures each figure once and briefly. Without --out the folder is bench/ in
-# the build folder.
+# the build folder. --kernel and --module are those of selftests/vm: the kernel's own SMC can be
+# measured on the reference kernel, in hosts only, as it uses no RDMA inside of one machine; the
+# names of the files say so.
 #
 # Exit status: 0 all was measured, else a connection fell back to TCP or a measurement failed.
 set -u
@@ -23,19 +26,22 @@ fail() {
 
 topologies="pair hosts"
 out=$build/bench
+kernel=stock module=smc_rs
 while [ $# -gt 0 ]; do
 	case $1 in
-	--topology | --out)
+	--topology | --out | --kernel | --module)
 		[ $# -ge 2 ] || fail "$1 needs a value."
 		case $1 in
 		--out) out=$2 ;;
+		--kernel) kernel=$2 ;;
+		--module) module=$2 ;;
 		*) topologies=$2 ;;
 		esac
 		shift
 		;;
 	--quick) export SMC_BENCH_ROUNDS=1 SMC_BENCH_SECONDS=1 SMC_BENCH_IDLE=50 ;;
 	-h | --help)
-		sed -n '4,14s/^# \{0,1\}//p' "$0"
+		sed -n '4,16s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
 	*) fail "the option $1 is unknown: see bench.sh --help." ;;
@@ -50,10 +56,13 @@ esac
 
 mkdir -p "$build/bench" "$out" || fail "the folder $out cannot be made."
 status=0
+suffix=
+[ "$module" != smc ] || topologies=hosts
+[ "$kernel $module" = "stock smc_rs" ] || suffix=-$kernel-$module
 for topology in $topologies; do
-	echo "Measuring in topology $topology"
-	"$top/selftests/vm" --topology "$topology" --timeout 1200 -- \
-		/src/selftests/bench/guest.sh "$topology" "/out/bench/$topology" </dev/null || status=$?
+	echo "Measuring $module in topology $topology on the kernel $kernel"
+	"$top/selftests/vm" --topology "$topology" --kernel "$kernel" --module "$module" --timeout 1200 -- \
+		/src/selftests/bench/guest.sh "$topology" "/out/bench/$topology$suffix" </dev/null || status=$?
 done
 if [ ! "$out" -ef "$build/bench" ]; then
 	cp -r "$build/bench/." "$out/" || fail "the results cannot be copied to $out."

@@ -15,7 +15,7 @@ use testlib::counters::Counters;
 
 use crate::measure::broken;
 use crate::net::{Family, Request};
-use crate::probe::Probe;
+use crate::probe::{has_own_counters, Probe};
 
 /// Work that follows an opened or closed connection is done after this time.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -97,17 +97,20 @@ pub(crate) fn idle(
     let left = Use::now().since(before);
     probe.finish(u64::from(connections) + 1, 1)?;
     let each = |bytes: i64| bytes as f64 / f64::from(connections.max(1));
+    // Another module counts no memory.
+    let counted = has_own_counters();
+    let by_module = |bytes: i64| counted.then(|| each(bytes));
     let line = json!({
         "test": "idle",
         "family": family.name(),
         "connections": connections,
         "ends": ends,
-        "module_bytes_per_connection": each(open.module),
+        "module_bytes_per_connection": by_module(open.module),
         "machine_bytes_per_end": each(open.machine) / f64::from(ends.max(1)),
-        "module_bytes_left_per_connection": each(left.module),
+        "module_bytes_left_per_connection": by_module(left.module),
         "machine_bytes_left_per_end": each(left.machine) / f64::from(ends.max(1)),
         "wait_seconds": wait.as_secs_f64(),
-        "given_back_after_seconds": given_back,
+        "given_back_after_seconds": given_back.filter(|_| counted),
     });
     println!("{line}");
     Ok(())

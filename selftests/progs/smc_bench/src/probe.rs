@@ -2,10 +2,13 @@
 
 //! Counters before and after a measurement.
 
+use std::path::Path;
+
 use serde_json::{json, Value};
 
+use smc_netlink::Smc;
 use smc_proof::rdma::DeviceCounters;
-use testlib::counters::{Counters, Fallback};
+use testlib::counters::{self, Counters, Fallback};
 
 use crate::net::Family;
 
@@ -21,10 +24,13 @@ impl Probe {
     ///
     /// # Errors
     ///
-    /// A sentence for the user when SMC is to be measured and the module is not there.
+    /// A sentence for the user when SMC is to be measured and no module for it is there.
     pub(crate) fn take(family: Family) -> Result<Self, String> {
         let smc = match family {
-            Family::Smc => Counters::read().map_err(|error| error.to_string())?,
+            Family::Smc if has_own_counters() => {
+                Counters::read().map_err(|error| error.to_string())?
+            }
+            Family::Smc => netlink_counters().map_err(|error| error.to_string())?,
             Family::Tcp => Counters::read().unwrap_or_default(),
         };
         Ok(Probe {
@@ -46,7 +52,9 @@ impl Probe {
             self.require_smc(&after.smc, connections)?;
         }
         let per_operation = |count: u64| count as f64 / operations.max(1) as f64;
-        let smc = |key: &str| per_operation(after.smc.growth(&self.smc, key));
+        // What is not counted is null, and not zero.
+        let own = has_own_counters();
+        let smc = |key: &str| own.then(|| per_operation(after.smc.growth(&self.smc, key)));
         let rdma = |key: &str| per_operation(after.rdma.growth(&self.rdma, key));
         Ok(json!({
             "packets_sent": rdma("sent_pkts"),
@@ -75,6 +83,23 @@ impl Probe {
             reasons.join(", ")
         ))
     }
+}
+
+/// Whether the module is the one of this project, which counts messages.
+pub(crate) fn has_own_counters() -> bool {
+    Path::new(counters::PATH).exists()
+}
+
+/// What is counted of connections by any module for SMC, in the names of this project's.
+fn netlink_counters() -> smc_netlink::Result<Counters> {
+    let mut smc = Smc::open()?;
+    let used = smc.stats()?.smcr;
+    let fallbacks = smc.fallbacks()?;
+    Ok(Counters::parse(&format!(
+        "connections_smcr {}\nfallback_total {}\n",
+        used.client_v1 + used.client_v2 + used.server_v1 + used.server_v2,
+        fallbacks.client + fallbacks.server,
+    )))
 }
 
 #[cfg(test)]
