@@ -67,11 +67,11 @@ interop: tools
 	@scripts/setup --quiet --kernel reference
 	@selftests/run --in interop
 
-# Writes Documentation/interop.rst from a run of all cells.
+# Writes Documentation/interop.rst from a run of all cells, or of those that CELLS names.
 interop-table: tools
 	@scripts/setup --quiet --kernel reference
-	@RUN_LOGS=$(SMC_RS_BUILD)/interop selftests/run --in interop
-	@selftests/interop/table.py $(SMC_RS_BUILD)/interop
+	@RUN_LOGS=$(SMC_RS_BUILD)/interop selftests/run --in interop $(CELLS); status=$$?; \
+		selftests/interop/table.py $(SMC_RS_BUILD)/interop && exit $$status
 
 shell: all
 	@selftests/vm -- bash

@@ -3,7 +3,7 @@
 #
 # smc_rs meets itself, on kernels whose TCP knows the option.
 #
-# vm: --kernel reference --module smc_rs --topology hosts --timeout 1500
+# vm: --kernel reference --module smc_rs --topology hosts --timeout 3600
 
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/matrix.sh"

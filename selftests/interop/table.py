@@ -4,7 +4,9 @@
 
 usage: table.py FOLDER [OUTPUT]
 
-FOLDER has the files NAME.out that `RUN_LOGS=FOLDER selftests/run --in interop` left.
+FOLDER has the files NAME.out that `RUN_LOGS=FOLDER selftests/run --in interop` left. The last result
+of each row counts: to repeat one cell, or with SMC_ROWS some of its rows, let RUN_LOGS name a folder
+below FOLDER.
 """
 
 import glob
@@ -30,31 +32,42 @@ control: it shows what cannot be had from that side.
 In a row about SMC-R both sides must have counted connections over SMC-R and no fallback; in a row
 about a fallback each side must have counted the reason. All rows check every byte.
 
-This page is written by ``make interop-table``, which runs all of it.
+This page is written by ``make interop-table``, which runs all of it; ``make interop-table CELLS=rs-c``
+runs one cell again and keeps the results of the others.
 
 """
 
 
-def read(folder):
-    """Returns {(row, server, client): passed} in the order of the outputs."""
+def read_file(path):
+    """Returns {(row, server, client): passed} in the order of one output."""
     results = {}
-    for name in sorted(glob.glob(os.path.join(folder, "*.out"))):
-        with open(name, encoding="utf-8", errors="replace") as file:
-            for line in file:
-                match = RESULT.match(line)
-                if match:
-                    key = match[2], match[3], match[4]
-                    results[key] = results.get(key, True) and not match[1]
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            match = RESULT.match(line)
+            if match:
+                key = match[2], match[3], match[4]
+                results[key] = results.get(key, True) and not match[1]
     return results
+
+
+def read(folder):
+    """Returns the results of all outputs in a folder and below: the last one of each row counts."""
+    paths = glob.glob(os.path.join(folder, "**", "*.out"), recursive=True)
+    files = [read_file(path) for path in sorted(paths, key=os.path.getmtime)]
+    merged = {}
+    # The longest one has the order of the rows.
+    for results in sorted(files, key=len, reverse=True):
+        merged.update(dict.fromkeys(results))
+    for results in files:
+        merged.update(results)
+    return merged
 
 
 def ordered(results):
     """Returns the rows in the order of the longest list, and the columns."""
-    columns = sorted({key[1:] for key in results}, key=lambda pair: (pair.count("smc"), pair))
-    rows = []
-    for row, *_ in results:
-        if row not in rows:
-            rows.append(row)
+    columns = sorted({key[1:] for key in results},
+                     key=lambda pair: (len(" ".join(pair).split()) - pair.count("smc_rs"), pair))
+    rows = list(dict.fromkeys(row for row, *_ in results))
     return rows, columns
 
 

@@ -5,7 +5,7 @@
 # software device has: a switch for tests only lets it use a RoCEv2 one. Without
 # enterprise identifiers version 2 is not proposed.
 #
-# vm: --topology hosts --timeout 900
+# vm: --topology hosts --timeout 3600
 
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/matrix.sh"
