@@ -29,8 +29,9 @@ option into packets by netfilter; the others run the kernel ``reference``, whose
 The left name of a column is the serving side. The column in which ``smc`` meets itself is the
 control: it shows what cannot be had from that side.
 
-In a row about SMC-R both sides must have counted connections over SMC-R and no fallback; in a row
-about a fallback each side must have counted the reason. All rows check every byte.
+``yes`` is a row that passed, ``no`` one that failed, and ``-`` one that was not run or that the pair
+does not have. In a row about SMC-R both sides must have counted connections over SMC-R and no fallback;
+in a row about a fallback each side must have counted the reason. All rows check every byte.
 
 This page is written by ``make interop-table``, which runs all of it; ``make interop-table CELLS=rs-c``
 runs one cell again and keeps the results of the others.
@@ -38,16 +39,24 @@ runs one cell again and keeps the results of the others.
 """
 
 
+# Why a row is not green, as far as that was found out: (row, server, client) -> sentence.
+REASONS = {
+}
+
+
 def read_file(path):
-    """Returns {(row, server, client): passed} in the order of one output."""
-    results = {}
+    """Returns {(row, server, client): passed} in the order of one output.
+
+    A row passed when both hosts said so.
+    """
+    roles = {}
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             match = RESULT.match(line)
             if match:
-                key = match[2], match[3], match[4]
-                results[key] = results.get(key, True) and not match[1]
-    return results
+                row = roles.setdefault((match[2], match[3], match[4]), {})
+                row[match[5]] = row.get(match[5], True) and not match[1]
+    return {key: len(row) == 2 and all(row.values()) for key, row in roles.items()}
 
 
 def read(folder):
@@ -87,14 +96,37 @@ def table(results):
     return "\n".join([rule, text[0], rule, *text[1:], rule, ""])
 
 
+def sums(results):
+    """Returns a sentence for each column: how many rows passed."""
+    _, columns = ordered(results)
+    lines = []
+    for server, client in columns:
+        marks = [mark for (_, *pair), mark in results.items() if pair == [server, client]]
+        lines.append(f"* {server} <- {client}: {sum(marks)} of {len(marks)} passed.\n")
+    return "".join(lines)
+
+
+def failures(results):
+    """Returns what is known about the rows that failed."""
+    failed = [key for key, passed in results.items() if not passed]
+    if not failed:
+        return ""
+    text = "\nThe rows that failed:\n\n"
+    for row, server, client in failed:
+        reason = REASONS.get((row, server, client), "The cause was not looked for.")
+        text += f"{row}, {server} <- {client}\n    {reason}\n"
+    return text
+
+
 def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     results = read(sys.argv[1])
     if not results:
         sys.exit("table: there are no results in the folder.")
     output = sys.argv[2] if len(sys.argv) > 2 else os.path.join(TOP, "Documentation", "interop.rst")
-    passed = sum(results.values())
     with open(output, "w", encoding="utf-8") as file:
-        file.write(HEAD + table(results) + f"\n{passed} of {len(results)} passed.\n")
+        file.write(HEAD + table(results) + "\n" + sums(results) + failures(results))
 
 
 if __name__ == "__main__":
