@@ -137,7 +137,7 @@ pings() {
 	if [ "$role" = server ]; then
 		smc_stream echo --family "$family" --addr "$ADDR" --port "$PORT" &
 		echo=$!
-		wait_for 15 here "$PORT" || status=1
+		wait_for 60 here "$PORT" || status=1
 		meet listening
 		meet done
 		kill "$echo"
