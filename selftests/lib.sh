@@ -323,7 +323,7 @@ middlebox() {
 	ip netns exec "$1" smc_middlebox "$2" --port "$3" >"$log" 2>&1 &
 	box=$!
 	pids+=("$box")
-	wait_for 15 grep -q '^ready' "$log" || bail "the middlebox does not start: $(tail -3 "$log")"
+	wait_for 60 grep -q '^ready' "$log" || bail "the middlebox does not start: $(tail -3 "$log")"
 }
 
 stop_middlebox() {
