@@ -55,8 +55,13 @@ class Table(unittest.TestCase):
 
     def test_a_failure_is_named(self):
         text = table.failures(table.read(self.folder))
-        self.assertIn("late, smc <- smc_rs\n", text)
+        self.assertIn("late: smc <- smc_rs\n", text)
         self.assertNotIn("one, two things", text)
+
+    def test_what_was_not_run_shows(self):
+        results = table.read(self.folder)
+        self.assertIn("\nlink groups expire ", table.table(results))
+        self.assertIn("Not run: c-c, rs-rs, stock-c, stock-rs, v1.", table.sums(results))
 
 
 if __name__ == "__main__":
