@@ -11,6 +11,10 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         Mutex, //
     },
@@ -81,40 +85,67 @@ pub(crate) struct Egress {
     pub(crate) ipv4: Option<[u8; 4]>,
 }
 
-/// A GID of a port, as it was when the port's table last changed.
-struct PortGid {
-    port: u8,
-    mtu: PathMtu,
-    entry: GidEntry,
+/// A port and a copy of its GID table: that has a thousand places, of which a handshake cannot look
+/// at each.
+struct Port {
+    number: u8,
+    /// Its MTU; `None` as long as it cannot be used.
+    mtu: Option<PathMtu>,
+    gids: KVec<GidEntry>,
+    /// The copy is out of date.
+    changed: bool,
+    /// Turn of the reading that the copy is from.
+    turn: u64,
 }
 
-/// A RoCE device and a copy of its GID tables: those have a thousand places, of which a handshake
-/// cannot look at each.
+impl Port {
+    /// Reads the port of `device`. May sleep, and may take the RTNL.
+    fn read(device: &Device, number: u8) -> Result<(Option<PathMtu>, KVec<GidEntry>)> {
+        let mut gids = KVec::new();
+        let mtu = PathMtu::from_code(device.active_mtu(number));
+        if mtu.is_none() {
+            return Ok((mtu, gids));
+        }
+        let mut result = Ok(());
+        device.for_each_gid(number, |entry| match gids.push(entry, GFP_KERNEL) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                result = Err(error.into());
+                ControlFlow::Break(())
+            }
+        });
+        result.map(|()| (mtu, gids))
+    }
+}
+
+/// A RoCE device and its ports.
 struct Entry {
     device: Arc<Device>,
-    gids: KVec<PortGid>,
+    ports: KVec<Port>,
 }
 
 impl Entry {
-    /// Reads the GID tables. May sleep.
-    fn read(device: Arc<Device>) -> Result<Self> {
-        let mut gids = KVec::new();
-        let mut result = Ok(());
-        for port in device.ports() {
-            let Some(mtu) = PathMtu::from_code(device.active_mtu(port)) else {
-                continue;
+    /// An entry of which no port has been read.
+    fn unread(device: Arc<Device>) -> Result<Self> {
+        let mut ports = KVec::new();
+        for number in device.ports() {
+            let port = Port {
+                number,
+                mtu: None,
+                gids: KVec::new(),
+                changed: true,
+                turn: 0,
             };
-            device.for_each_gid(port, |entry| {
-                match gids.push(PortGid { port, mtu, entry }, GFP_KERNEL) {
-                    Ok(()) => ControlFlow::Continue(()),
-                    Err(error) => {
-                        result = Err(error.into());
-                        ControlFlow::Break(())
-                    }
-                }
-            });
+            ports.push(port, GFP_KERNEL)?;
         }
-        result.map(|()| Self { device, gids })
+        Ok(Self { device, ports })
+    }
+
+    /// Each GID with its port.
+    fn gids(&self) -> impl Iterator<Item = (&Port, &GidEntry)> {
+        self.ports
+            .iter()
+            .flat_map(|port| port.gids.iter().map(move |gid| (port, gid)))
     }
 }
 
@@ -123,24 +154,25 @@ impl Entry {
 pub(crate) struct DeviceTable {
     #[pin]
     devices: Mutex<KVec<Entry>>,
+    /// Number of the last reading of a port.
+    last_turn: Atomic<u64>,
 }
 
 impl DeviceTable {
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             devices <- new_mutex!(KVec::new(), "smc_devices"),
+            last_turn: Atomic::new(0),
         }? Error)
     }
 
     /// MAC address of the first port that has one.
     pub(crate) fn first_mac(&self) -> Option<Mac> {
         let devices = self.devices.lock();
-        devices
+        let mut macs = devices
             .iter()
-            .flat_map(|entry| entry.gids.iter())
-            .map(|gid| gid.entry.mac)
-            .find(|mac| *mac != [0; 6])
-            .map(Mac)
+            .flat_map(|entry| entry.gids().map(|(_, gid)| gid.mac));
+        macs.find(|mac| *mac != [0; 6]).map(Mac)
     }
 
     /// Chooses a port with a GID of one of the given kinds for a connection of namespace `net`.
@@ -157,9 +189,14 @@ impl DeviceTable {
         let wanted = pnet.of_interface(net, egress.ifindex);
         let devices = self.devices.lock();
         let mut best: Option<PortChoice> = None;
-        for Entry { device, gids } in devices.iter() {
-            for PortGid { port, mtu, entry } in gids.iter() {
-                let network = || pnet.of_port(device.name().as_str(), *port);
+        for of_device in devices.iter() {
+            let device = &of_device.device;
+            for (port, entry) in of_device.gids() {
+                let Some(mtu) = port.mtu else {
+                    continue;
+                };
+                let port = port.number;
+                let network = || pnet.of_port(device.name().as_str(), port);
                 let reaches = match wanted {
                     Some(_) => network() == wanted,
                     None => entry.ifindex == egress.ifindex && entry.net == net.id(),
@@ -172,18 +209,18 @@ impl DeviceTable {
                 if best.is_some() && !exact {
                     continue;
                 }
-                if !device.accessible_from(net) || !device.port_active(*port) {
+                if !device.accessible_from(net) || !device.port_active(port) {
                     continue;
                 }
                 best = Some(PortChoice {
                     device: device.clone(),
-                    port: *port,
+                    port,
                     ifindex: entry.ifindex,
                     network: network(),
                     gid_index: entry.index,
                     gid,
                     mac: Mac(entry.mac),
-                    mtu: *mtu,
+                    mtu,
                 });
                 if exact {
                     return best;
@@ -205,24 +242,64 @@ impl DeviceTable {
     pub(crate) fn interface_of(&self, device: u64, port: u8, net: NetId) -> Option<i32> {
         let devices = self.devices.lock();
         let entry = devices.iter().find(|entry| entry.device.id() == device)?;
-        let of_port = |gid: &&PortGid| gid.port == port && gid.entry.net == net;
-        entry.gids.iter().find(of_port).map(|gid| gid.entry.ifindex)
+        let mut gids = entry.gids();
+        let found = gids.find(|(of, gid)| of.number == port && gid.net == net)?;
+        Some(found.1.ifindex)
     }
 
+    /// Takes a device in. It is in the table before it is read, so that a change meanwhile is not
+    /// lost. May sleep, and may take the RTNL.
     fn add(&self, device: Arc<Device>) -> Result {
-        let entry = Entry::read(device)?;
+        let entry = Entry::unread(device.clone())?;
         self.devices.lock().push(entry, GFP_KERNEL)?;
+        self.refresh().inspect_err(|_| self.remove(&device))
+    }
+
+    /// Notes that a port has changed, or with `None` that all ports of the device have.
+    fn mark_changed(&self, device: &Arc<Device>, port: Option<u32>) {
+        let mut devices = self.devices.lock();
+        let of_device = |entry: &&mut Entry| entry.device.id() == device.id();
+        let Some(entry) = devices.iter_mut().find(of_device) else {
+            return;
+        };
+        for known in entry.ports.iter_mut() {
+            known.changed |= port.is_none_or(|port| port == u32::from(known.number));
+        }
+    }
+
+    /// Reads the ports that have changed. May sleep, and may take the RTNL: nothing is locked
+    /// meanwhile.
+    fn refresh(&self) -> Result {
+        while let Some((device, number, turn)) = self.next_changed() {
+            let (mtu, gids) = Port::read(&device, number)?;
+            let mut devices = self.devices.lock();
+            let of_device = |entry: &&mut Entry| entry.device.id() == device.id();
+            let Some(entry) = devices.iter_mut().find(of_device) else {
+                continue;
+            };
+            let of_number = |port: &&mut Port| port.number == number;
+            let Some(port) = entry.ports.iter_mut().find(of_number) else {
+                continue;
+            };
+            // Somebody who began later saw at least what is seen here.
+            if port.turn < turn {
+                (port.mtu, port.gids, port.turn) = (mtu, gids, turn);
+            }
+        }
         Ok(())
     }
 
-    /// Reads the tables of all devices again. May sleep. With the mutex held no device that is in
-    /// the table can be removed meanwhile.
-    fn refresh(&self) {
-        for entry in self.devices.lock().iter_mut() {
-            if let Ok(new) = Entry::read(entry.device.clone()) {
-                *entry = new;
+    /// A port that is to be read, no longer marked, and the turn of who reads it.
+    fn next_changed(&self) -> Option<(Arc<Device>, u8, u64)> {
+        let mut devices = self.devices.lock();
+        for entry in devices.iter_mut() {
+            if let Some(port) = entry.ports.iter_mut().find(|port| port.changed) {
+                port.changed = false;
+                let turn = self.last_turn.fetch_add(1, Relaxed) + 1;
+                return Some((entry.device.clone(), port.number, turn));
             }
         }
+        None
     }
 
     fn remove(&self, device: &Arc<Device>) {
@@ -240,8 +317,8 @@ fn usable(entry: &GidEntry, kinds: &[GidKind]) -> bool {
     kinds.contains(&entry.kind) && family_fits
 }
 
-/// Reads the tables again after a port has changed. A query of a port may take the RTNL, whose
-/// holder may wait for the RDMA core's list of handlers, so no handler can do it.
+/// Reads ports again that have changed. A query of a port may take the RTNL, whose holder may wait
+/// for the RDMA core's list of handlers, so no handler can do it.
 #[pin_data]
 pub(crate) struct Refresher {
     #[pin]
@@ -268,7 +345,8 @@ impl WorkItem for Refresher {
 
     fn run(_this: Arc<Refresher>) {
         if let Some(global) = global::get() {
-            global.devices.refresh();
+            // Without memory what was known stays, until the next event.
+            let _ = global.devices.refresh();
         }
     }
 }
@@ -303,6 +381,8 @@ impl Client for DeviceWatcher {
 impl EventHandler for DeviceWatcher {
     fn port_event(device: &Arc<Device>, port: u32, event: PortEvent) {
         if let Some(global) = global::get() {
+            let port_of_event = (event != PortEvent::Fatal).then_some(port);
+            global.devices.mark_changed(device, port_of_event);
             work::queue::<_, 0>(&global.link_queue, &global.refresher);
             global.groups.port_event(device, port, event);
         }
