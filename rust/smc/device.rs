@@ -67,6 +67,8 @@ pub(crate) struct PortChoice {
     pub(crate) gid_index: u32,
     pub(crate) gid: Gid,
     pub(crate) mac: Mac,
+    /// The VLAN of the GID's network device.
+    pub(crate) vlan: Option<u16>,
     pub(crate) mtu: PathMtu,
 }
 
@@ -220,6 +222,7 @@ impl DeviceTable {
                     gid_index: entry.index,
                     gid,
                     mac: Mac(entry.mac),
+                    vlan: entry.vlan,
                     mtu,
                 });
                 if exact {

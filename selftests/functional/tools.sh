@@ -70,6 +70,9 @@ smc_pnet -a -D rxe0 NETV
 smc_pnet -a -D rxe1 NETV
 echo_server a smc 10.9.7.1 7001
 check "a connection over a VLAN device uses the network below" smcr ping_from_b smc 10.9.7.1 7001
+start ip netns exec b smc_stream ping --family smc --addr 10.9.7.1 --port 7001 --hold 60000 --timeout 60
+check "its link group shows the VLAN" wait_for 20 sh -c 'ip netns exec b smcr linkgroup | grep -q "CLNT .* 0x7 "'
+stop_all
 in_a ip link del vlan7
 in_b ip link del vlan7
 smc_pnet -f

@@ -93,7 +93,8 @@ fn put_group(dump: &mut Dump<'_>, group: &Arc<LinkGroup>) -> Result {
             };
             out.put_u8(attr::TYPE, kind)?;
             out.put_u8(attr::BUF_TYPE, PHYS_CONT_BUFS)?;
-            out.put_u8(attr::VLAN_ID, 0)?;
+            // CAST: The attribute has room for the lower half only.
+            out.put_u8(attr::VLAN_ID, group.port.vlan.unwrap_or(0) as u8)?;
             let cookie = group.net().id().cookie();
             out.put_u64(attr::NET_COOKIE, cookie, attr::PAD)?;
             let network = group.port.network.as_ref();
