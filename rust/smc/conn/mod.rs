@@ -357,7 +357,7 @@ impl Connection {
             let slot = match link.take_slot(self, bytes) {
                 Ok(slot) => slot,
                 Err(NoSlot::AllInUse) => {
-                    stats.slot_waits.inc();
+                    stats.traffic.inc(Count::SLOT_WAITS);
                     break;
                 }
                 Err(NoSlot::LinkClosed) => break,
@@ -375,14 +375,16 @@ impl Connection {
             }
             *in_flight += 1;
             *sent += u64::from(bytes);
-            stats.cdc_sent.inc();
+            stats.traffic.inc(Count::CDC_SENT);
             match plan {
                 Some(plan) => {
                     let writes = plan.chunks().iter().filter(|chunk| chunk.len != 0).count();
-                    stats.rdma_writes.add(writes as u64);
-                    stats.rdma_write_bytes.add(u64::from(plan.len));
+                    stats.traffic.add(Count::RDMA_WRITES, writes as u64);
+                    stats
+                        .traffic
+                        .add(Count::RDMA_WRITE_BYTES, u64::from(plan.len));
                 }
-                None => stats.window_updates.inc(),
+                None => stats.traffic.inc(Count::WINDOW_UPDATES),
             }
         }
         events

@@ -72,7 +72,10 @@ use crate::smc::{
     events,
     link::Link,
     netns::NetState,
-    stats::Dir, //
+    stats::{
+        Count,
+        Dir, //
+    },
 };
 use buffers::BufferPool;
 use inbox::Inbox;
@@ -423,7 +426,7 @@ impl LinkGroup {
         };
         // A message for a connection that is gone may come late; that is no violation.
         if let Some(conn) = conn {
-            self.net.stats.cdc_received.inc();
+            self.net.stats.traffic.inc(Count::CDC_RECEIVED);
             conn.cdc(message);
         }
     }

@@ -112,29 +112,17 @@ pub(crate) struct Stats {
     pub(crate) fallback: Counter,
     /// Handshakes that ended with neither SMC-R nor TCP.
     pub(crate) handshake_errors: Counter,
-    /// CDC messages posted.
-    pub(crate) cdc_sent: Counter,
-    /// CDC messages that named a live connection.
-    pub(crate) cdc_received: Counter,
     /// CDC messages that broke the protocol; each one ended its connection.
     pub(crate) cdc_violations: Counter,
-    /// CDC messages that only moved the consumer cursor.
-    pub(crate) window_updates: Counter,
-    /// RDMA writes posted.
-    pub(crate) rdma_writes: Counter,
-    /// Payload bytes in these writes.
-    pub(crate) rdma_write_bytes: Counter,
     /// LLC messages posted.
     pub(crate) llc_sent: Counter,
     /// LLC messages received.
     pub(crate) llc_received: Counter,
     /// Link groups set up.
     pub(crate) first_contacts: Counter,
-    /// Times a connection found no free send slot on its link.
-    pub(crate) slot_waits: Counter,
     /// Buffer memory held: send rings, RMBs and link buffers, bytes.
     pub(crate) memory: Gauge,
-    /// Calls and buffers.
+    /// Calls, buffers and messages.
     pub(crate) traffic: Traffic,
     #[pin]
     fallbacks: SpinLockBh<Fallbacks>,
@@ -147,16 +135,10 @@ impl Stats {
             smcr: Counter::new(),
             fallback: Counter::new(),
             handshake_errors: Counter::new(),
-            cdc_sent: Counter::new(),
-            cdc_received: Counter::new(),
             cdc_violations: Counter::new(),
-            window_updates: Counter::new(),
-            rdma_writes: Counter::new(),
-            rdma_write_bytes: Counter::new(),
             llc_sent: Counter::new(),
             llc_received: Counter::new(),
             first_contacts: Counter::new(),
-            slot_waits: Counter::new(),
             memory: Gauge::new(),
             traffic: Traffic::new()?,
             fallbacks <- new_spinlock_bh!(
@@ -224,22 +206,25 @@ impl Stats {
     /// Writes all counters, one `key value` a line.
     pub(crate) fn show(&self, m: &SeqFile) {
         kernel::seq_print!(m, "connections_active {}\n", self.active.get());
-        let counters: [(&str, &Counter); 12] = [
-            ("connections_smcr", &self.smcr),
-            ("handshake_errors", &self.handshake_errors),
-            ("cdc_sent", &self.cdc_sent),
-            ("cdc_received", &self.cdc_received),
-            ("cdc_violations", &self.cdc_violations),
-            ("window_updates", &self.window_updates),
-            ("rdma_writes", &self.rdma_writes),
-            ("rdma_write_bytes", &self.rdma_write_bytes),
-            ("llc_sent", &self.llc_sent),
-            ("llc_received", &self.llc_received),
-            ("first_contacts", &self.first_contacts),
-            ("slot_waits", &self.slot_waits),
+        let counters = [
+            ("connections_smcr", self.smcr.get()),
+            ("handshake_errors", self.handshake_errors.get()),
+            ("cdc_sent", self.traffic.total(Count::CDC_SENT)),
+            ("cdc_received", self.traffic.total(Count::CDC_RECEIVED)),
+            ("cdc_violations", self.cdc_violations.get()),
+            ("window_updates", self.traffic.total(Count::WINDOW_UPDATES)),
+            ("rdma_writes", self.traffic.total(Count::RDMA_WRITES)),
+            (
+                "rdma_write_bytes",
+                self.traffic.total(Count::RDMA_WRITE_BYTES),
+            ),
+            ("llc_sent", self.llc_sent.get()),
+            ("llc_received", self.llc_received.get()),
+            ("first_contacts", self.first_contacts.get()),
+            ("slot_waits", self.traffic.total(Count::SLOT_WAITS)),
         ];
-        for (name, counter) in counters {
-            kernel::seq_print!(m, "{} {}\n", name, counter.get());
+        for (name, count) in counters {
+            kernel::seq_print!(m, "{} {}\n", name, count);
         }
         kernel::seq_print!(m, "memory_bytes {}\n", self.memory.get());
         kernel::seq_print!(m, "fallback_total {}\n", self.fallback.get());

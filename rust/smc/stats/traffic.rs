@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What calls and buffers are counted by: the counters of `SMC_NETLINK_GET_STATS`.
+//! What calls, buffers and messages are counted by: the counters of `SMC_NETLINK_GET_STATS`, and
+//! those that a busy connection adds to for each message.
 //!
 //! Each CPU has counters of its own, on cache lines of its own; their sums are what is shown. A
 //! thread that moves to another CPU between the choice of a counter and the addition does no harm:
@@ -65,7 +66,7 @@ pub(crate) enum Item {
 const ITEMS: usize = 10;
 /// Buffers and payloads by size class, then the items.
 const PER_DIR: usize = 2 * SIZE_CLASSES as usize + ITEMS;
-const COUNTERS: usize = 2 * PER_DIR + 10;
+const COUNTERS: usize = 2 * PER_DIR + 16;
 
 /// One counter.
 #[derive(Clone, Copy)]
@@ -97,6 +98,18 @@ impl Count {
     pub(crate) const CLIENT_ERRORS: Self = Self(2 * PER_DIR + 8);
     /// Handshakes of servers that broke the connection.
     pub(crate) const SERVER_ERRORS: Self = Self(2 * PER_DIR + 9);
+    /// CDC messages posted.
+    pub(crate) const CDC_SENT: Self = Self(2 * PER_DIR + 10);
+    /// CDC messages that named a live connection.
+    pub(crate) const CDC_RECEIVED: Self = Self(2 * PER_DIR + 11);
+    /// CDC messages that only moved the consumer cursor.
+    pub(crate) const WINDOW_UPDATES: Self = Self(2 * PER_DIR + 12);
+    /// RDMA writes posted.
+    pub(crate) const RDMA_WRITES: Self = Self(2 * PER_DIR + 13);
+    /// Payload bytes in these writes.
+    pub(crate) const RDMA_WRITE_BYTES: Self = Self(2 * PER_DIR + 14);
+    /// Times a connection found no free send slot on its link.
+    pub(crate) const SLOT_WAITS: Self = Self(2 * PER_DIR + 15);
 
     const fn base(dir: Dir) -> usize {
         match dir {
