@@ -68,9 +68,10 @@ REASONS = {
         "    ended link groups; one of ``smc_rs`` ended because TEST LINK had no answer. What a quiet host\n"
         "    gives was not seen.",
     "elements of RMBs above the first":
-        "Elements 1 to 8 were written to, but ``rxe`` ended the queue pair with 'remote invalid request'\n"
-        "    (once that of ``smc_rs``, once that of ``smc``) after thousands of retransmissions on a very busy\n"
-        "    host. Which side's packet it was, and whether two ``smc`` have it, was not found out.",
+        "``smc`` waited two seconds in vain for the answer to CONFIRM RKEY (0x09990003) and ended the link\n"
+        "    group with its 39 connections, on a busy host on which ``rxe`` had hundreds of time-outs. On an\n"
+        "    even busier one ``rxe`` had ended the queue pair with 'remote invalid request', once that of\n"
+        "    ``smc_rs`` and once that of ``smc``. Whether two ``smc`` have either was not seen.",
 }
 
 
