@@ -174,6 +174,7 @@ void smc_rs_helper_sock_copy_options(struct sock *to, const struct sock *from)
 	to->sk_rcvtimeo = READ_ONCE(from->sk_rcvtimeo);
 	to->sk_sndtimeo = READ_ONCE(from->sk_sndtimeo);
 	to->sk_rcvlowat = READ_ONCE(from->sk_rcvlowat);
+	to->sk_peek_off = READ_ONCE(from->sk_peek_off);
 	to->sk_lingertime = READ_ONCE(from->sk_lingertime);
 	to->sk_mark = READ_ONCE(from->sk_mark);
 	to->sk_priority = READ_ONCE(from->sk_priority);

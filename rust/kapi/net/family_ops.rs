@@ -114,6 +114,8 @@ pub(crate) fn operations<T: SocketOps>(
         splice_read: Some(splice_read::<T>),
         splice_eof: Some(splice_eof::<T>),
         peek_len: Some(peek_len::<T>),
+        // Readers of `T` ask for the offset, see `Sock::peek_offset`.
+        set_peek_off: Some(sys::sk_set_peek_off),
         ..pin_init::zeroed()
     }
 }

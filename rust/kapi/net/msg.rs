@@ -150,6 +150,14 @@ impl<'a> MsgDest<'a> {
         unsafe { (*self.raw).msg_flags |= flags };
     }
 
+    /// Adds control data, as far as the caller has room for it: `MSG_CTRUNC` tells that it had not.
+    /// May sleep.
+    pub fn put_control(&mut self, level: i32, kind: i32, data: &[u8]) {
+        let len = i32::try_from(data.len()).unwrap_or(0);
+        // SAFETY: `raw` is valid by the type invariant and borrowed exclusively; `data` has `len` bytes.
+        unsafe { sys::put_cmsg(self.raw, level, kind, len, data.as_ptr().cast_mut().cast()) };
+    }
+
     /// Says that no sender address is returned.
     pub fn clear_addr(&mut self) {
         // SAFETY: `raw` is valid by the type invariant and borrowed exclusively.

@@ -339,6 +339,34 @@ impl Sock {
         read!(self, __sk_common.skc_bound_dev_if)
     }
 
+    /// How many bytes behind the next one a peek begins, by `SO_PEEK_OFF`.
+    pub fn peek_offset(&self) -> usize {
+        usize::try_from(read!(self, sk_peek_off)).unwrap_or(0)
+    }
+
+    /// Bytes were read, or peeked at: where `SO_PEEK_OFF` is in use, the next peek begins behind them.
+    /// Readers take turns.
+    pub fn move_peek_offset(&self, bytes: usize, peeked: bool) {
+        let offset = read!(self, sk_peek_off);
+        if offset >= 0 {
+            let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+            let moved = if peeked {
+                offset.saturating_add(bytes)
+            } else {
+                offset.saturating_sub(bytes).max(0)
+            };
+            write!(self, sk_peek_off, moved);
+        }
+    }
+
+    /// Takes over where peeks begin on `tcp`.
+    pub fn copy_peek_offset(&self, tcp: &TcpSocket) {
+        let offset = read!(tcp.sock(), sk_peek_off);
+        if offset != read!(self, sk_peek_off) {
+            write!(self, sk_peek_off, offset);
+        }
+    }
+
     /// Tells readers, pollers and `SIGIO` that there is something to read. Any context.
     pub fn wake_readable(&self) {
         self.call(read!(self, sk_data_ready));

@@ -391,6 +391,12 @@ impl TcpSocket {
         unsafe { sys::smc_rs_helper_tcp_has_fastopen(self.sk()) }
     }
 
+    /// Whether `recvmsg()` tells how many bytes are left to read (`TCP_INQ`).
+    pub fn reports_inq(&self) -> bool {
+        // SAFETY: The socket is valid and a TCP socket.
+        unsafe { sys::smc_rs_helper_tcp_reports_inq(self.sk()) }
+    }
+
     /// Index of the interface the connection's packets leave through, `None` if there is no route.
     pub fn egress_ifindex(&self) -> Option<i32> {
         // SAFETY: The socket is valid.

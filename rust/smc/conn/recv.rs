@@ -42,6 +42,8 @@ struct Read<'a> {
     len: usize,
     /// Bytes after which the call need not wait for more.
     target: usize,
+    /// Bytes from the head of the ring on that a peek leaves out, by `SO_PEEK_OFF`.
+    offset: usize,
     copied: usize,
 }
 
@@ -73,6 +75,7 @@ impl Connection {
         if how & flags::OOB != 0 {
             return self.recv_urgent(sock, msg, len, how);
         }
+        let peek = how & flags::PEEK != 0;
         let mut read = Read {
             conn: self,
             turn,
@@ -80,9 +83,14 @@ impl Connection {
             how,
             len,
             target: sock.rcvlowat(how & flags::WAITALL != 0, len),
+            offset: if peek { sock.peek_offset() } else { 0 },
             copied: 0,
         };
-        read.run(msg)
+        let result = read.run(msg);
+        if read.copied > 0 {
+            sock.move_peek_offset(read.copied, peek);
+        }
+        result
     }
 
     /// Reads the urgent byte.
@@ -162,11 +170,11 @@ impl Read<'_> {
         Ok(self.copied)
     }
 
-    /// Bytes at the head of the ring that were copied and not taken: those of a peek.
+    /// Bytes at the head of the ring that a peek has behind it.
     fn copied_ahead(&self) -> u32 {
         if self.how & flags::PEEK != 0 {
             // A peek never sees more than the ring, which is below 4 GiB.
-            self.copied as u32
+            u32::try_from(self.offset + self.copied).unwrap_or(u32::MAX)
         } else {
             0
         }

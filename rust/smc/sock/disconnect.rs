@@ -75,6 +75,7 @@ pub(super) fn disconnect(socket: &Arc<SmcSocket>, sock: &Sock, nowhere: &SockAdd
     let tcp = socket.tcp()?;
     let result = tcp.connect(nowhere, true);
     tcp.withdraw_option();
+    sock.copy_peek_offset(&tcp);
     sock.set_shutdown(0);
     let _ = sock.take_err();
     socket.mirror_error(&tcp, sock);

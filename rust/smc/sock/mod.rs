@@ -79,6 +79,8 @@ pub(crate) struct SmcSocket {
     peer_reason: Atomic<u32>,
     /// `TCP_CORK` is set.
     corked: Atomic<bool>,
+    /// `TCP_INQ` is set: `recvmsg()` tells how much is left to read.
+    tells_left: Atomic<bool>,
     /// The reason not to offer SMC that a socket option gave before `connect()` or `listen()`.
     no_smc: Atomic<u32>,
     /// Whether handshakes are limited, where `SMC_LIMIT_HS` has said so; else [`AS_NAMESPACE`].
@@ -131,6 +133,7 @@ impl SmcSocket {
         tcp: Arc<TcpSocket>,
         phase: Phase,
     ) -> Result<Arc<Self>> {
+        let tells_left = tcp.reports_inq();
         Arc::pin_init(
             try_pin_init!(Self {
                 net,
@@ -144,6 +147,7 @@ impl SmcSocket {
                 reason: Atomic::new(0),
                 peer_reason: Atomic::new(0),
                 corked: Atomic::new(false),
+                tells_left: Atomic::new(tells_left),
                 no_smc: Atomic::new(0),
                 limits: Atomic::new(AS_NAMESPACE),
                 late <- new_mutex!(LateFilter::NONE, "smc_socket_late"),

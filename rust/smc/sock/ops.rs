@@ -27,6 +27,7 @@ use smc_kapi::{
             shutdown, //
             How,
         },
+        sockopt::SOL_TCP,
         Msg,
         MsgDest,
         Net,
@@ -74,6 +75,8 @@ use crate::smc::{
 pub(crate) const AF_SMC: i32 = 43;
 /// `socket(AF_INET or AF_INET6, SOCK_STREAM, 256)`.
 pub(crate) const IPPROTO_SMC: u16 = 256;
+/// Control message with the number of bytes that are left to read.
+const TCP_CM_INQ: i32 = 36;
 /// `socket(AF_SMC, SOCK_STREAM, 0)`: over IPv4.
 const SMCPROTO_SMC: i32 = 0;
 /// `socket(AF_SMC, SOCK_STREAM, 1)`: over IPv6.
@@ -246,6 +249,9 @@ impl SocketOps for SmcSocket {
             Phase::Smc(conn) => {
                 msg.clear_addr();
                 let result = conn.recv(sock, msg, len, how, &this.reader);
+                if result.is_ok() && this.tells_left.load(Relaxed) {
+                    tell_left(&conn, msg);
+                }
                 let done = result.as_ref().map_or(0, |done| *done);
                 this.net.stats.traffic.call(Dir::Rx, done, done);
                 if trace::messages() {
@@ -256,7 +262,11 @@ impl SocketOps for SmcSocket {
             }
             _ => {
                 wait_for_data(this, sock, how)?;
-                this.on_tcp(sock, |tcp| tcp.recvmsg(msg, len, how))
+                this.on_tcp(sock, |tcp| {
+                    let result = tcp.recvmsg(msg, len, how);
+                    sock.copy_peek_offset(tcp);
+                    result
+                })
             }
         }
     }
@@ -312,6 +322,17 @@ impl SocketOps for SmcSocket {
             _ => kernel::seq_print!(out, "smc-mode:\tnone\n"),
         }
     }
+}
+
+/// Tells how many bytes are left to read, as `TCP_INQ` asks for; at the end of the stream that is 1,
+/// so that the program reads on.
+fn tell_left(conn: &Connection, msg: &mut MsgDest<'_>) {
+    let left = conn.with(|conn| match conn.readable() {
+        0 => u32::from(conn.is_end_of_data()),
+        left => left,
+    });
+    let left = left.unwrap_or(0);
+    msg.put_control(SOL_TCP, TCP_CM_INQ, &left.to_ne_bytes());
 }
 
 /// Makes a socket whose TCP socket is of `family`.

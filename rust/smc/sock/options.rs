@@ -41,6 +41,7 @@ use crate::smc::{
 
 const SO_OOBINLINE: i32 = 10;
 const SO_REUSEPORT: i32 = 15;
+const SO_TXREHASH: i32 = 74;
 const TCP_NODELAY: i32 = 1;
 const TCP_CORK: i32 = 3;
 const TCP_FASTOPEN: i32 = 23;
@@ -48,6 +49,7 @@ const TCP_FASTOPEN_CONNECT: i32 = 30;
 const TCP_ULP: i32 = 31;
 const TCP_FASTOPEN_KEY: i32 = 33;
 const TCP_FASTOPEN_NO_COOKIE: i32 = 34;
+const TCP_INQ: i32 = 36;
 
 /// `setsockopt()`.
 pub(super) fn set(
@@ -64,8 +66,8 @@ pub(super) fn set(
         }
         SOL_SMC => Err(EOPNOTSUPP),
         SOL_SOCKET => {
-            if name == SO_REUSEPORT {
-                // The core lets only sockets of the internet families have it.
+            if matches!(name, SO_REUSEPORT | SO_TXREHASH) {
+                // The core lets only sockets of the internet families have them.
                 let tcp = socket.tcp()?;
                 tcp.setsockopt(level, name, value)?;
                 sock.copy_options_from(&tcp);
@@ -90,22 +92,20 @@ pub(super) fn set(
 
 fn set_tcp(socket: &Arc<SmcSocket>, sock: &Sock, name: i32, value: &OptIn<'_>) -> Result {
     let phase = socket.phase();
-    match name {
+    if name == TCP_ULP {
         // An upper protocol would take over the TCP socket, which the handshake needs.
-        TCP_ULP => return Err(EOPNOTSUPP),
-        TCP_FASTOPEN | TCP_FASTOPEN_CONNECT | TCP_FASTOPEN_KEY | TCP_FASTOPEN_NO_COOKIE => {
-            if !matches!(phase, Phase::Init | Phase::Fallback) {
-                return Err(EINVAL);
-            }
-        }
-        _ => {}
+        return Err(EOPNOTSUPP);
     }
     socket.on_tcp(sock, |tcp| tcp.setsockopt(SOL_TCP, name, value))?;
     match name {
         TCP_FASTOPEN | TCP_FASTOPEN_CONNECT | TCP_FASTOPEN_KEY | TCP_FASTOPEN_NO_COOKIE => {
-            // Data in the SYN would go to a TCP peer before the handshake.
-            socket.no_smc.store(DeclineReason::OPTUNSUPP.0, Relaxed);
+            // Data in the SYN would go to a TCP peer before the handshake. A listener goes on with
+            // SMC: clients that offer it have no data in theirs. What is connected is so already.
+            if matches!(phase, Phase::Init | Phase::Fallback) {
+                socket.no_smc.store(DeclineReason::OPTUNSUPP.0, Relaxed);
+            }
         }
+        TCP_INQ => socket.tells_left.store(value.read_i32()? != 0, Relaxed),
         TCP_CORK => {
             let corked = value.read_i32()? != 0;
             socket.corked.store(corked, Relaxed);
