@@ -394,8 +394,7 @@ impl Connection {
     fn act(self: &Arc<Self>, events: Events) {
         const STATE: Events = Events::PEER_DONE
             .with(Events::PEER_CLOSED)
-            .with(Events::PEER_ABORT)
-            .with(Events::FREE);
+            .with(Events::PEER_ABORT);
         if !events.is_empty() {
             self.report_error();
         }
@@ -403,7 +402,11 @@ impl Connection {
             self.wake(Sock::wake_state);
         }
         if events.contains(Events::READABLE) {
-            self.wake(Sock::wake_readable);
+            self.wake(|sock| {
+                if self.is_worth_waking(sock) {
+                    sock.wake_readable();
+                }
+            });
         }
         if events.contains(Events::WRITABLE) && self.is_writable() {
             self.wake(Sock::wake_writable);
@@ -415,6 +418,16 @@ impl Connection {
             self.abandon();
         }
         self.retire_if_finished();
+    }
+
+    /// Readers are left alone, as on TCP, while there is less than their low mark.
+    fn is_worth_waking(&self, sock: &Sock) -> bool {
+        match sock.rcvlowat(false, usize::MAX) {
+            0..=1 => true,
+            mark => self
+                .with(|conn| recv::has_enough(conn, mark))
+                .unwrap_or(true),
+        }
     }
 
     fn wake(&self, how: impl FnOnce(&Sock)) {

@@ -275,3 +275,10 @@ impl Connection {
 fn is_end(conn: &Conn) -> bool {
     conn.is_end_of_data() || conn.error().is_some()
 }
+
+/// Whether a reader with this low mark has something to do: the end counts as enough, and no more is
+/// asked for than half of the buffer.
+pub(crate) fn has_enough(conn: &Conn, mark: usize) -> bool {
+    let readable = conn.readable() as usize;
+    readable >= core::cmp::min(mark, conn.rx().size() as usize / 2) || is_end(conn)
+}

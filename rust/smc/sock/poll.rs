@@ -15,7 +15,10 @@ use super::{
     Phase,
     SmcSocket, //
 };
-use crate::smc::conn::Connection;
+use crate::smc::conn::{
+    recv::has_enough,
+    Connection, //
+};
 
 /// Registers the poller on the socket's wait queue, then says what is possible now.
 pub(super) fn poll(socket: &Arc<SmcSocket>, sock: &Sock, request: &PollRequest<'_>) -> PollMask {
@@ -82,8 +85,7 @@ fn state(conn: &Conn, sock: &Sock, lowat: usize) -> (PollMask, bool) {
     if hung_up {
         mask |= PollMask::HUP;
     }
-    let readable = conn.readable() as usize;
-    if readable > 0 && readable >= core::cmp::min(lowat, conn.rx().size() as usize / 2) {
+    if conn.readable() > 0 && has_enough(conn, lowat) {
         mask |= PollMask::READABLE;
     }
     if conn.urgent_available() {
