@@ -87,7 +87,8 @@ impl SmcSocket {
                 // Nothing there is no reason to let go of the filter.
                 Err(EAGAIN) => return false,
                 Err(error) => {
-                    if error != ENOTCONN {
+                    // A socket in repair mode (TCP_REPAIR) refuses the look with these.
+                    if !matches!(error, ENOTCONN | EINVAL | EPERM) {
                         // It came a moment ago.
                         tcp.sock().set_err(-error.to_errno());
                     }
