@@ -52,9 +52,9 @@ web() {
 
 # wrk says what went wrong in lines of its own, if anything did.
 load() {
-	client 60 wrk -t 2 -c 20 -d 5s --timeout 10s "$@" | tee "$WORK/wrk" || return
+	client 60 wrk -t 2 -c 20 -d 10s --timeout 10s "$@" | tee "$WORK/wrk" || return
 	! grep -E 'Socket errors|Non-2xx' "$WORK/wrk" &&
-		awk '/requests in/ { n = $1 } END { exit !(n > 50) }' "$WORK/wrk" &&
+		awk '/requests in/ { n = $1 } END { exit !(n > 10) }' "$WORK/wrk" &&
 		! grep -E 'alert|emerg|crit|error' "$WORK/nginx.log"
 }
 

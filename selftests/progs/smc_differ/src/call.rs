@@ -3,6 +3,7 @@
 //! The calls of a scenario, and what is recorded of them.
 
 use crate::name::{errno, mask, msg_flags};
+use crate::ring::Op;
 use crate::stage::{Accepted, Place};
 use std::fs::File;
 use std::io::{self, Read};
@@ -100,11 +101,14 @@ pub(crate) enum Call {
     /// Whether it was.
     Signalled(i32),
     Dup,
+    /// Through io_uring; the second one may sleep.
+    Ring(Op),
+    RingWait(Op),
 }
 
 const FILL: usize = 8 << 20;
 
-fn said<T>(result: io::Result<T>, show: impl FnOnce(T) -> String) -> String {
+pub(crate) fn said<T>(result: io::Result<T>, show: impl FnOnce(T) -> String) -> String {
     match result {
         Ok(value) => show(value),
         Err(error) => errno(&error),
@@ -135,7 +139,7 @@ fn amount(n: usize) -> String {
 }
 
 /// Received bytes, in full or by length and sum.
-fn bytes(data: &[u8]) -> String {
+pub(crate) fn bytes(data: &[u8]) -> String {
     if data.len() > MANY {
         return "many".into();
     }
@@ -162,6 +166,8 @@ impl Call {
             Call::Accept(flags) => accept(sock, place, flags, more),
             Call::Shutdown(how) => done(sock.shutdown(how)),
             Call::Poll => said(poll_one(sock, crate::name::ALL_EVENTS, 0), mask),
+            Call::Ring(op) => op.perform(sock, place, more, false),
+            Call::RingWait(op) => op.perform(sock, place, more, true),
             Call::Name => name(sock.name_raw(), place),
             Call::Peer => name(sock.peer_raw(), place),
             Call::Nonblock(on) => done(sock.set_nonblocking(on)),

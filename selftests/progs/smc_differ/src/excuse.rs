@@ -56,8 +56,8 @@ const BUFFERS: &str = "sizes of buffers are those of net.smc, not of net.ipv4";
 const URGENT: &str = "the protocol has one urgent byte at a time: nothing is sent after it \
     before it was read or passed over";
 const QUICK: &str = "whether an acknowledgement waits depends on what went over the TCP connection";
-const FAST_OPEN: &str = "data in the SYN rule SMC out, which must be known before connections are \
-    made";
+const TWICE: &str =
+    "epoll may tell a state again: the handshake and the peer's close wake pollers, too";
 const TIME: &str = "bytes that an adapter has written have no time of arrival";
 
 /// The list.
@@ -80,14 +80,7 @@ pub(crate) const EXCUSES: &[Excuse] = &[
         "[]",
         TIME,
     ),
-    one(
-        RDMA,
-        "inherit: TCP_INQ",
-        "recvmsg",
-        "(6, 36, 20)",
-        "[]",
-        "the number of bytes that wait does not come with the data; SIOCINQ tells it",
-    ),
+    one(None, "edge: ", "edge", "0", "", TWICE),
     one(None, "TCP_QUICKACK", "getsockopt", "", "", QUICK),
     one(None, "option TCP 12$", "getsockopt", "", "", QUICK),
     one(
@@ -100,14 +93,6 @@ pub(crate) const EXCUSES: &[Excuse] = &[
     ),
     one(
         None,
-        "option SOCKET 42$",
-        "",
-        "",
-        "EOPNOTSUPP",
-        "a peek begins at the first byte",
-    ),
-    one(
-        None,
         "option SOCKET 60$",
         "",
         "",
@@ -117,10 +102,10 @@ pub(crate) const EXCUSES: &[Excuse] = &[
     one(
         None,
         "option SOCKET 74$",
-        "",
+        "getsockopt",
         "",
         "EOPNOTSUPP",
-        "how TCP chooses another path does not concern data that an adapter moves",
+        "it is set on the TCP socket; the kernel lets only sockets of the TCP protocol read it",
     ),
     one(
         None,
@@ -130,8 +115,6 @@ pub(crate) const EXCUSES: &[Excuse] = &[
         "EBADF",
         "device memory is bound to TCP sockets only",
     ),
-    one(None, "option TCP 23$", "", "", "", FAST_OPEN),
-    one(None, "option TCP 33$", "", "", "", FAST_OPEN),
     and_rest(one(
         RDMA,
         "shutdown: data sent before arrives",

@@ -3,11 +3,12 @@
 //! All states times all calls.
 
 use crate::call::{Call, To};
+use crate::ring::Op;
 use crate::scenario::{Scenario, Step};
 use crate::state::{State, ALL};
 use libc::{
     MSG_DONTWAIT, MSG_ERRQUEUE, MSG_MORE, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK, MSG_TRUNC, MSG_WAITALL,
-    MSG_ZEROCOPY, SHUT_RD, SHUT_RDWR, SHUT_WR, SIGPIPE, SOL_SOCKET, SO_ACCEPTCONN,
+    MSG_ZEROCOPY, POLLIN, POLLOUT, SHUT_RD, SHUT_RDWR, SHUT_WR, SIGPIPE, SOL_SOCKET, SO_ACCEPTCONN,
 };
 use testlib::opts::{SIOCATMARK, SIOCINQ, SIOCOUTQ, SIOCOUTQNSD};
 
@@ -107,6 +108,13 @@ const CALLS: &[Call] = &[
     Call::Dup,
     Call::Linger(0),
     Call::Linger(2),
+    Call::Ring(Op::Send(5, MSG_NOSIGNAL)),
+    Call::Ring(Op::Recv(100, 0)),
+    Call::Ring(Op::Recv(4, MSG_WAITALL)),
+    Call::Ring(Op::Accept),
+    Call::Ring(Op::Connect(To::Server)),
+    Call::Ring(Op::Poll(POLLIN | POLLOUT)),
+    Call::Ring(Op::Shutdown(SHUT_WR)),
 ];
 
 const TIOCGWINSZ: libc::c_ulong = 0x5413;

@@ -11,8 +11,8 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 use testlib::process::{pipe, spawn, End};
 
-/// Longest time one scenario may take, in all modes together.
-const LIMIT: Duration = Duration::from_secs(90);
+/// Longest time one scenario may take, in all modes together, on a machine that has much else to do.
+const LIMIT: Duration = Duration::from_secs(400);
 
 /// Between the fields of a line that one process tells another.
 const FIELD: char = '\x1f';

@@ -4,6 +4,7 @@
 
 use crate::call::Call;
 use crate::name;
+use crate::patience::pause;
 use crate::stage::{still_mask, wait_mask, Stage};
 use crate::state::State;
 use crate::world::{Mode, World};
@@ -43,6 +44,9 @@ pub(crate) enum Step {
     ChildClose,
     /// Drops the listener that the socket came from or is connected to.
     ListenerClose,
+    /// The socket under test is watched by edge-triggered epoll; what was told since last time.
+    Watch,
+    Edge,
     /// `SIGIO` and `SIGURG` go to this process.
     Own,
 }
@@ -185,6 +189,7 @@ fn run_step(stage: &mut Stage<'_>, step: &Step, expected: Option<&str>) -> Strin
             stage.start(call);
             String::new()
         }
+        Step::Edge => stage.edges(expected),
         Step::Join(limit) => stage.join(Duration::from_millis(limit)),
         _ => shift(stage, step),
     }
@@ -193,7 +198,7 @@ fn run_step(stage: &mut Stage<'_>, step: &Step, expected: Option<&str>) -> Strin
 /// Steps that change which sockets there are.
 fn shift(stage: &mut Stage<'_>, step: &Step) -> String {
     match *step {
-        Step::Sleep(time) => std::thread::sleep(Duration::from_millis(time)),
+        Step::Sleep(time) => pause(Duration::from_millis(time)),
         Step::Close => return stage.close(),
         Step::PeerClose => stage.peer = None,
         Step::PeerReset => {
@@ -204,6 +209,7 @@ fn shift(stage: &mut Stage<'_>, step: &Step) -> String {
         Step::ListenerClose => stage.listener = None,
         Step::ChildClose => drop(stage.more.lock().expect("no panic before").pop()),
         Step::NewPeer => return stage.new_peer(),
+        Step::Watch => return stage.watch(),
         Step::Own => {
             let pid = std::process::id() as i32;
             return Call::Fcntl(libc::F_SETOWN, pid).perform(

@@ -4,13 +4,14 @@
 
 use crate::call::{Call, To};
 use crate::name;
+use crate::patience::Patience;
 use crate::state::Role;
 use crate::world::{Mode, Network, Over};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-use testlib::event::poll_one;
+use std::time::Duration;
+use testlib::event::{poll_one, Epoll};
 use testlib::sock::{Family, RawAddr, Sock, AF_SMC};
 
 /// Sockets that calls have made.
@@ -131,6 +132,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) kept: Vec<Sock>,
     pub(crate) more: Arc<Accepted>,
     pub(crate) task: Option<JoinHandle<String>>,
+    pub(crate) epoll: Option<Epoll>,
 }
 
 /// How long to wait for what must come.
@@ -144,40 +146,38 @@ const STILL: Duration = Duration::from_millis(30);
 ///
 /// The mask that was there in the end.
 pub(crate) fn wait_mask(sock: &Sock, want: i16) -> Result<(), String> {
-    let end = Instant::now() + SOON;
-    let mut pause = Duration::from_micros(200);
+    let mut patience = Patience::new(SOON);
     loop {
         let got = poll_one(sock, name::ALL_EVENTS, 0).map_err(|e| e.to_string())?;
         if got & want == want {
             return Ok(());
         }
-        if Instant::now() > end {
+        if patience.is_over() {
             return Err(name::mask(got));
         }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(10));
+        patience.turn();
     }
 }
 
 /// The mask once it has not changed for a while; with an expectation, it is waited for.
 pub(crate) fn still_mask(sock: &Sock, expected: Option<&str>) -> String {
-    let end = Instant::now() + SOON;
+    let mut patience = Patience::new(SOON);
     let mut seen = poll_one(sock, name::ALL_EVENTS, 0).map(name::mask);
-    let mut since = Instant::now();
+    let mut still = Patience::new(STILL);
     loop {
-        std::thread::sleep(Duration::from_millis(3));
+        patience.turn();
+        still.count_turn();
         let now = poll_one(sock, name::ALL_EVENTS, 0).map(name::mask);
         let (Ok(now), Ok(before)) = (now, &seen) else {
             return "poll() fails".into();
         };
         if now != *before {
-            since = Instant::now();
+            still = Patience::new(STILL);
         }
         let text = now.clone();
         seen = Ok(now);
-        let still = since.elapsed() >= STILL;
         let fits = expected.is_none_or(|expected| expected == text);
-        if still && (fits || Instant::now() > end) {
+        if still.is_over() && (fits || patience.is_over()) {
             return text;
         }
     }
@@ -230,6 +230,49 @@ impl Stage<'_> {
         }
     }
 
+    /// Begins to watch the socket under test by edge-triggered epoll.
+    pub(crate) fn watch(&mut self) -> String {
+        let events = i32::from(name::ALL_EVENTS) | libc::EPOLLET;
+        let made = Epoll::new().and_then(|epoll| {
+            epoll.add(&self.subject, events, 0)?;
+            Ok(epoll)
+        });
+        match made {
+            Ok(epoll) => {
+                self.epoll = Some(epoll);
+                String::new()
+            }
+            Err(error) => name::errno(&error),
+        }
+    }
+
+    /// All that epoll has told since it was asked last, once it is still; with an expectation,
+    /// that is waited for.
+    pub(crate) fn edges(&self, expected: Option<&str>) -> String {
+        let Some(epoll) = &self.epoll else {
+            return "nothing is watched".into();
+        };
+        let mut patience = Patience::new(SOON);
+        let mut still = Patience::new(STILL);
+        let mut seen = 0;
+        loop {
+            patience.turn();
+            still.count_turn();
+            let Ok(events) = epoll.wait(0) else {
+                return "epoll_wait() fails".into();
+            };
+            if !events.is_empty() {
+                still = Patience::new(STILL);
+            }
+            seen |= events.iter().fold(0, |bits, (_, more)| bits | more);
+            let text = name::mask(seen as i16);
+            let fits = expected.is_none_or(|expected| expected == text);
+            if still.is_over() && (fits || patience.is_over()) {
+                return text;
+            }
+        }
+    }
+
     /// Begins a call on the socket under test that may block.
     pub(crate) fn start(&mut self, call: Call) {
         let (subject, place, more) = (self.subject.clone(), self.place.clone(), self.more.clone());
@@ -243,13 +286,13 @@ impl Stage<'_> {
         let Some(task) = self.task.take() else {
             return "nothing was begun".into();
         };
-        let end = Instant::now() + limit;
+        let mut patience = Patience::new(limit);
         while !task.is_finished() {
-            if Instant::now() > end {
+            if patience.is_over() {
                 self.task = Some(task);
                 return "blocks".into();
             }
-            std::thread::sleep(Duration::from_millis(2));
+            patience.turn();
         }
         task.join().unwrap_or_else(|_| "the thread panicked".into())
     }

@@ -3,6 +3,7 @@
 //! The states that scenarios begin in.
 
 use crate::call::{pattern, Call, To};
+use crate::patience::pause;
 use crate::stage::{wait_mask, Accepted, Place, Stage};
 use crate::world::{Mode, Network};
 use libc::{MSG_OOB, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLPRI, POLLRDHUP};
@@ -225,6 +226,7 @@ fn set_up<'a>(role: Role, mode: &'a Mode, network: &'a Network) -> Result<Stage<
         kept: vec![silent],
         more: Arc::new(Accepted::new(Vec::new())),
         task: None,
+        epoll: None,
     })
 }
 
@@ -324,7 +326,7 @@ impl Stage<'_> {
             if still == 4 {
                 return until("data", self.peer()?, POLLIN);
             }
-            std::thread::sleep(Duration::from_millis(30));
+            pause(Duration::from_millis(30));
         }
         Err("the socket does not get full".into())
     }

@@ -18,3 +18,4 @@ pub mod pattern;
 pub mod process;
 pub mod sock;
 pub mod tap;
+pub mod uring;

@@ -2,12 +2,13 @@
 
 //! Making connections.
 
-use super::{Script, BLOCK, BLOCKS, END, NOW, RECV, SEND};
+use super::{Script, BLOCK, END, SEND};
 use crate::call::{Call, To};
+use crate::ring::Op;
 use crate::scenario::Step;
 use crate::state::State;
-use libc::{MSG_NOSIGNAL, POLLHUP, POLLOUT, SHUT_RDWR, SHUT_WR};
-use Step::{Do, Look, Start, Wait};
+use libc::{MSG_NOSIGNAL, POLLHUP, POLLOUT, SHUT_WR};
+use Step::{Do, Look, Wait};
 
 /// The scripts.
 pub(super) const SCRIPTS: &[Script] = &[
@@ -114,6 +115,31 @@ pub(super) const SCRIPTS: &[Script] = &[
         ],
     ),
     (
+        "connect: by io_uring",
+        State::Fresh,
+        &[
+            BLOCK,
+            Do(Call::RingWait(Op::Connect(To::Server))),
+            Do(Call::RingWait(Op::Send(5, MSG_NOSIGNAL))),
+            Look,
+            Do(Call::RingWait(Op::Connect(To::Server))),
+            END,
+        ],
+    ),
+    (
+        "connect: by io_uring, refused",
+        State::Fresh,
+        &[
+            BLOCK,
+            Do(Call::RingWait(Op::Connect(To::Closed))),
+            Look,
+            END,
+            Do(Call::RingWait(Op::Connect(To::Server))),
+            SEND,
+            END,
+        ],
+    ),
+    (
         "connect: bound before",
         State::Bound,
         &[
@@ -129,42 +155,6 @@ pub(super) const SCRIPTS: &[Script] = &[
         "connect: listening after a refusal",
         State::RefusedRead,
         &[Do(Call::Listen(3)), Look, Do(Call::Accept(0)), END],
-    ),
-    (
-        "connect: receiving blocks until there is an answer",
-        State::Connecting,
-        &[
-            BLOCK,
-            Start(RECV),
-            BLOCKS,
-            Do(Call::Shutdown(SHUT_RDWR)),
-            NOW,
-            END,
-        ],
-    ),
-    (
-        "connect: sending blocks until there is an answer",
-        State::Connecting,
-        &[
-            BLOCK,
-            Start(Call::Send(5, MSG_NOSIGNAL)),
-            BLOCKS,
-            Do(Call::Shutdown(SHUT_RDWR)),
-            NOW,
-            END,
-        ],
-    ),
-    (
-        "connect: connecting blocks until it is shut down",
-        State::Connecting,
-        &[
-            BLOCK,
-            Start(Call::Connect(To::Silent)),
-            BLOCKS,
-            Do(Call::Shutdown(SHUT_RDWR)),
-            NOW,
-            END,
-        ],
     ),
     (
         "connect: away, then to the server again",

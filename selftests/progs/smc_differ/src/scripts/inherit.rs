@@ -21,6 +21,7 @@ const INHERITED: &[(&str, i32, i32, i32)] = &[
     ("SO_BUSY_POLL", SOL_SOCKET, libc::SO_BUSY_POLL, 3),
     ("SO_RCVBUF", SOL_SOCKET, libc::SO_RCVBUF, 50_000),
     ("SO_SNDBUF", SOL_SOCKET, libc::SO_SNDBUF, 50_000),
+    ("SO_PEEK_OFF", SOL_SOCKET, libc::SO_PEEK_OFF, 2),
     ("SO_TIMESTAMP", SOL_SOCKET, libc::SO_TIMESTAMP, 1),
     ("IP_TOS", libc::IPPROTO_IP, libc::IP_TOS, 16),
     ("IP_TTL", libc::IPPROTO_IP, libc::IP_TTL, 33),

@@ -2,59 +2,17 @@
 
 //! Accepting connections.
 
-use super::{Script, BLOCK, BLOCKS, END, NOW};
+use super::{Script, END};
 use crate::call::{Call, To};
 use crate::scenario::Step;
 use crate::state::State;
-use libc::{POLLHUP, POLLIN, POLLOUT, SHUT_RD, SHUT_RDWR, SHUT_WR};
+use libc::{POLLHUP, POLLIN, POLLOUT, SHUT_RDWR};
 use Step::{
-    Child, ChildLook, Close, Do, Look, NewPeer, Peer, PeerClose, PeerLook, PeerWait, Sleep, Start,
-    Wait,
+    Child, ChildLook, Close, Do, Look, NewPeer, Peer, PeerClose, PeerLook, PeerWait, Sleep, Wait,
 };
 
 /// The scripts.
 pub(super) const SCRIPTS: &[Script] = &[
-    (
-        "accept: woken by shutdown of both",
-        State::Listening,
-        &[
-            BLOCK,
-            Start(Call::Accept(0)),
-            BLOCKS,
-            Do(Call::Shutdown(SHUT_RDWR)),
-            NOW,
-            Look,
-            END,
-        ],
-    ),
-    (
-        "accept: woken by shutdown for reading",
-        State::Listening,
-        &[
-            BLOCK,
-            Start(Call::Accept(0)),
-            BLOCKS,
-            Do(Call::Shutdown(SHUT_RD)),
-            NOW,
-            Look,
-            END,
-        ],
-    ),
-    (
-        "accept: not woken by shutdown for writing",
-        State::Listening,
-        &[
-            BLOCK,
-            Start(Call::Accept(0)),
-            BLOCKS,
-            Do(Call::Shutdown(SHUT_WR)),
-            BLOCKS,
-            NewPeer,
-            NOW,
-            Look,
-            END,
-        ],
-    ),
     (
         "accept: listening again after shutdown",
         State::ListenShut,
@@ -63,20 +21,6 @@ pub(super) const SCRIPTS: &[Script] = &[
             NewPeer,
             Wait(POLLIN),
             Do(Call::Accept(0)),
-            Look,
-            END,
-        ],
-    ),
-    (
-        "accept: woken by a connection",
-        State::Listening,
-        &[
-            BLOCK,
-            Start(Call::Accept(0)),
-            BLOCKS,
-            NewPeer,
-            NOW,
-            PeerWait(POLLOUT),
             Look,
             END,
         ],

@@ -4,9 +4,11 @@
 
 mod close;
 mod connect;
+mod edge;
 mod inherit;
 mod listen;
 mod more;
+mod sleepers;
 mod urgent;
 mod wake;
 
@@ -34,6 +36,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         listen::SCRIPTS,
         wake::SCRIPTS,
         close::SCRIPTS,
+        edge::SCRIPTS,
         urgent::SCRIPTS,
         more::SCRIPTS,
     ]
@@ -41,6 +44,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     .flatten()
     .map(|(name, state, steps)| Scenario::new((*name).to_owned(), *state, steps.to_vec()))
     .collect();
+    all.extend(sleepers::scenarios());
     all.extend(inherit::scenarios());
     all
 }

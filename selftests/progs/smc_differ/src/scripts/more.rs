@@ -156,6 +156,19 @@ pub(super) const SCRIPTS: &[Script] = &[
         ],
     ),
     (
+        "repair: no error comes of it",
+        State::Client,
+        &[
+            Do(Call::Set(IPPROTO_TCP, libc::TCP_REPAIR, 1)),
+            Look,
+            Do(Call::Recv(10, 0)),
+            END,
+            Do(Call::Set(IPPROTO_TCP, libc::TCP_REPAIR, -1)),
+            Look,
+            END,
+        ],
+    ),
+    (
         "signal: SIGIO at data",
         State::Client,
         &[

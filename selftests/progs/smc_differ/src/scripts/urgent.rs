@@ -6,7 +6,9 @@ use super::{Script, END};
 use crate::call::Call;
 use crate::scenario::Step;
 use crate::state::State;
-use libc::{MSG_DONTWAIT, MSG_OOB, MSG_PEEK, POLLPRI, POLLRDHUP, SIGURG, SOL_SOCKET, SO_OOBINLINE};
+use libc::{
+    MSG_DONTWAIT, MSG_OOB, MSG_PEEK, POLLIN, POLLPRI, POLLRDHUP, SIGURG, SOL_SOCKET, SO_OOBINLINE,
+};
 use testlib::opts::{SIOCATMARK, SIOCINQ};
 use Step::{Do, Look, Own, Peer, PeerClose, Sleep, Wait};
 
@@ -36,6 +38,7 @@ pub(super) const SCRIPTS: &[Script] = &[
             Sleep(300),
             Do(Call::Ioctl(SIOCINQ)),
             Do(Call::Recv(100, 0)),
+            Wait(POLLIN),
             Do(Call::Recv(100, 0)),
             Do(Call::Recv(1, MSG_OOB)),
             Look,

@@ -1,72 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Calls that sleep, and what wakes them.
+//! Receiving in several steps, and room for sending.
 
-use super::{Script, BLOCK, BLOCKS, END, NOW, RECV, SEND};
+use super::{Script, BLOCK, BLOCKS, END, NOW, SEND};
 use crate::call::Call;
 use crate::scenario::Step;
 use crate::state::State;
-use libc::{MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, MSG_WAITALL, POLLOUT, SHUT_RD, SHUT_WR};
-use Step::{Do, Look, Peer, PeerClose, PeerReset, Sleep, Start, Wait};
+use libc::{
+    IPPROTO_TCP, MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, POLLOUT, POLLRDHUP, SHUT_WR, SOL_SOCKET,
+    SO_PEEK_OFF, TCP_INQ,
+};
+use Step::{Do, Look, Peer, PeerReset, Sleep, Start, Wait};
 
 /// The scripts.
 pub(super) const SCRIPTS: &[Script] = &[
-    (
-        "recv: woken by data",
-        State::Client,
-        &[BLOCK, Start(RECV), BLOCKS, Peer(Call::Send(4, 0)), NOW, END],
-    ),
-    (
-        "recv: woken by the peer's shutdown",
-        State::Client,
-        &[
-            BLOCK,
-            Start(RECV),
-            BLOCKS,
-            Peer(Call::Shutdown(SHUT_WR)),
-            NOW,
-            Look,
-            END,
-        ],
-    ),
-    (
-        "recv: woken by the peer's close",
-        State::Server,
-        &[BLOCK, Start(RECV), BLOCKS, PeerClose, NOW, Look, END],
-    ),
-    (
-        "recv: woken by a reset",
-        State::Client,
-        &[BLOCK, Start(RECV), BLOCKS, PeerReset, NOW, Look, END],
-    ),
-    (
-        "recv: woken by the own shutdown for reading",
-        State::Client,
-        &[
-            BLOCK,
-            Start(RECV),
-            BLOCKS,
-            Do(Call::Shutdown(SHUT_RD)),
-            NOW,
-            Look,
-            END,
-        ],
-    ),
-    (
-        "recv: not woken by the own shutdown for writing",
-        State::Client,
-        &[
-            BLOCK,
-            Start(RECV),
-            BLOCKS,
-            Do(Call::Shutdown(SHUT_WR)),
-            BLOCKS,
-            PeerClose,
-            NOW,
-            Look,
-            END,
-        ],
-    ),
     (
         "recv: data that came after the shutdown for reading",
         State::ShutRd,
@@ -132,54 +79,53 @@ pub(super) const SCRIPTS: &[Script] = &[
         ],
     ),
     (
-        "send: woken by the reader",
-        State::Full,
+        "recv: peek offset",
+        State::Data,
         &[
-            BLOCK,
-            Start(Call::Send(5, MSG_NOSIGNAL)),
-            BLOCKS,
-            Peer(Call::Drain),
-            NOW,
-            Look,
+            Do(Call::Set(SOL_SOCKET, SO_PEEK_OFF, 3)),
+            Do(Call::Recv(4, MSG_PEEK)),
+            Do(Call::Get(SOL_SOCKET, SO_PEEK_OFF, 4)),
+            Do(Call::Recv(100, MSG_PEEK)),
+            Do(Call::Recv(100, MSG_PEEK)),
+            Do(Call::Recv(2, 0)),
+            Do(Call::Get(SOL_SOCKET, SO_PEEK_OFF, 4)),
+            Peer(Call::Send(3, 0)),
+            Sleep(20),
+            Do(Call::Recv(100, MSG_PEEK)),
+            Do(Call::Set(SOL_SOCKET, SO_PEEK_OFF, -1)),
+            Do(Call::Recv(100, MSG_PEEK)),
+            Do(Call::Drain),
         ],
     ),
     (
-        "send: woken by the own shutdown",
-        State::Full,
+        "recv: peeking behind the offset sleeps until data come",
+        State::Data,
         &[
             BLOCK,
-            Start(Call::Send(5, MSG_NOSIGNAL)),
+            Do(Call::Set(SOL_SOCKET, SO_PEEK_OFF, 12)),
+            Start(Call::Recv(5, MSG_PEEK)),
             BLOCKS,
-            Do(Call::Shutdown(SHUT_WR)),
+            Peer(Call::Send(6, 0)),
             NOW,
-            Do(Call::Send(5, MSG_NOSIGNAL)),
-            END,
+            Do(Call::Get(SOL_SOCKET, SO_PEEK_OFF, 4)),
+            Do(Call::Recv(9, 0)),
+            Do(Call::Get(SOL_SOCKET, SO_PEEK_OFF, 4)),
         ],
     ),
     (
-        "send: woken by a reset",
-        State::Full,
+        "recv: inq tells what is left",
+        State::Data,
         &[
-            BLOCK,
-            Start(Call::Send(5, MSG_NOSIGNAL)),
-            BLOCKS,
-            PeerReset,
-            NOW,
-            Look,
-            END,
-        ],
-    ),
-    (
-        "send: woken by the peer's close with unread data",
-        State::Full,
-        &[
-            BLOCK,
-            Start(Call::Send(5, MSG_NOSIGNAL)),
-            BLOCKS,
-            PeerClose,
-            NOW,
-            Look,
-            END,
+            Do(Call::Set(IPPROTO_TCP, TCP_INQ, 1)),
+            Do(Call::RecvMsg(4, 0)),
+            Do(Call::RecvMsg(2, MSG_PEEK)),
+            Do(Call::RecvMsg(100, 0)),
+            Do(Call::RecvMsg(100, 0)),
+            Peer(Call::Shutdown(SHUT_WR)),
+            Wait(POLLRDHUP),
+            Do(Call::RecvMsg(100, 0)),
+            Do(Call::Set(IPPROTO_TCP, TCP_INQ, 0)),
+            Do(Call::RecvMsg(100, 0)),
         ],
     ),
     (
