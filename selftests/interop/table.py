@@ -71,7 +71,8 @@ REASONS = {
         "``smc`` waited two seconds in vain for the answer to CONFIRM RKEY (0x09990003) and ended the link\n"
         "    group with its 39 connections, on a busy host on which ``rxe`` had hundreds of time-outs. On an\n"
         "    even busier one ``rxe`` had ended the queue pair with 'remote invalid request', once that of\n"
-        "    ``smc_rs`` and once that of ``smc``. Whether two ``smc`` have either was not seen.",
+        "    ``smc_rs`` and once that of ``smc``. Two ``smc`` failed as well, with handshakes\n"
+        "    that ran out of time and answers to CONFIRM RKEY that came too late.",
 }
 
 
