@@ -146,9 +146,17 @@ pub(crate) fn unwatch() {
     Locked::new().state().watchers -= 1;
 }
 
-/// Waits for the work item after [`unwatch`]. May sleep.
+/// Waits for the work item after [`unwatch`], and gives back the memory of the list, which as a
+/// static is never dropped. May sleep.
 pub(crate) fn settle() {
-    if Locked::new().state().watchers == 0 {
+    let mut locked = Locked::new();
+    let state = locked.state();
+    let last = state.watchers == 0;
+    if last {
+        state.entries = KVec::new();
+    }
+    drop(locked);
+    if last {
         // SAFETY: The work item is a static of the shims; the mutex it takes is not held.
         unsafe { sys::smc_rs_helper_linger_cancel() };
     }
