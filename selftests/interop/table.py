@@ -63,12 +63,9 @@ CELLS = {
 # Why rows are not green, as far as that was found out.
 REASONS = {
     "300 connections at once":
-        "With ``smc`` serving, ``rxe`` gave up retransmitting on its side, which ended a link group, and one\n"
-        "    CONFIRM RKEY had no answer within two seconds (0x09990003): 187 connections ended before their\n"
-        "    first byte. Which side was too slow was not found out.",
-    "elements of RMBs above the first":
-        "Run on a very busy host only: handshakes that ran out of time, and answers to CONFIRM RKEY that came\n"
-        "    later than two seconds.",
+        "With ``smc`` serving, ``rxe`` gives up retransmitting on its side (``completer_retry_err``), which\n"
+        "    ends a link group and its connections. Two ``smc`` pass in one direction and fail in the other, with\n"
+        "    the same counter. What keeps the acknowledgements back was not found out.",
 }
 
 
