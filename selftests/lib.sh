@@ -86,6 +86,11 @@ is() {
 	}
 }
 
+# of_json EXPRESSION: a Python expression over the JSON on standard input, which is called x.
+of_json() {
+	python3 -SE -c "import json, sys; x = json.load(sys.stdin); print($1)"
+}
+
 # subtest NAME COMMAND...: the command prints TAP of its own.
 subtest() {
 	local name=$1

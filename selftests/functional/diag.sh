@@ -13,8 +13,7 @@ need_module
 sockets() {
 	local ns=$1 expression=$2
 	shift 2
-	ip netns exec "$ns" smcss --json "$@" |
-		python3 -SE -c "import json, sys; x = json.load(sys.stdin); print($expression)"
+	ip netns exec "$ns" smcss --json "$@" | of_json "$expression"
 }
 
 check "there are no sockets" is "[]" sockets a x -a

@@ -14,8 +14,7 @@ need_module
 json() {
 	local tool=$1 ns=$2 expression=$3
 	shift 3
-	ip netns exec "$ns" "$tool" --json "$@" |
-		python3 -SE -c "import json, sys; x = json.load(sys.stdin); print($expression)"
+	ip netns exec "$ns" "$tool" --json "$@" | of_json "$expression"
 }
 
 # 1. The system.
@@ -70,8 +69,10 @@ ends() {
 	}
 }
 check "both ends know the same number of the link" ends
-check "the initial namespace sees both groups" is "2" sh -c \
-	'smcr --json linkgroup | python3 -SE -c "import json, sys; print(len(json.load(sys.stdin)))"'
+all_groups() {
+	command smcr --json linkgroup | of_json 'len(x)'
+}
+check "the initial namespace sees both groups" is "2" all_groups
 ip netns add c
 check "another namespace sees none" is "[]" json smcr c x linkgroup
 check "nor a device" is "[]" json smcr c x device

@@ -55,11 +55,8 @@ check "root of a container may set its own" unshare --user --map-root-user --net
 
 # Buffers.
 sizes() {
-	ip netns exec "$1" smcss --json | python3 -SE -c "
-import json, sys
-for s in json.load(sys.stdin):
-    c = s['connection']
-    print(c['sndbuf_size'], c['rmbe_size'])"
+	ip netns exec "$1" smcss --json |
+		of_json '*(f"{c["sndbuf_size"]} {c["rmbe_size"]}" for c in (s["connection"] for s in x)), sep="\n"'
 }
 have_sizes() {
 	[ "$(sizes "$1")" = "$2" ] || {
@@ -81,10 +78,8 @@ check "the connection is gone" gone 20 a b
 
 # Connections of a link group.
 groups() {
-	ip netns exec b smcr --json linkgroup | python3 -SE -c "
-import json, sys
-x = json.load(sys.stdin)
-print(len(x), max((g['v2']['max_connections'] for g in x), default=0))"
+	ip netns exec b smcr --json linkgroup |
+		of_json 'len(x), max((g["v2"]["max_connections"] for g in x), default=0)'
 }
 check "idle link groups end with their device" remove_rxe b rxe1
 check "the device comes back" add_rxe b rxe1
