@@ -386,7 +386,7 @@ impl EventHandler for DeviceWatcher {
         if let Some(global) = global::get() {
             let port_of_event = (event != PortEvent::Fatal).then_some(port);
             global.devices.mark_changed(device, port_of_event);
-            work::queue::<_, 0>(&global.link_queue, &global.refresher);
+            work::queue::<_, 0>(&global.queues.link, &global.refresher);
             global.groups.port_event(device, port, event);
         }
     }

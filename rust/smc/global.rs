@@ -30,7 +30,10 @@ use crate::smc::{
         Refresher, //
     },
     eids::EidTable,
-    lgr::table::GroupTable,
+    lgr::{
+        table::GroupTable,
+        Queues, //
+    },
     pnet::PnetTable, //
 };
 
@@ -49,8 +52,8 @@ pub(crate) struct Global {
     pub(crate) client_queue: Arc<OwnedQueue>,
     /// Runs listeners and the handshakes of servers.
     pub(crate) server_queue: Arc<OwnedQueue>,
-    /// Runs what handshakes wait for: link messages, and the end of link groups.
-    pub(crate) link_queue: Arc<OwnedQueue>,
+    /// Run what link groups and their connections put off.
+    pub(crate) queues: Queues,
     /// RoCE devices.
     #[pin]
     pub(crate) devices: DeviceTable,
@@ -87,13 +90,19 @@ impl Global {
             highpri: true,
             ..QueueFlags::default()
         };
-        let link_queue = new_queue(c"smc_rs_link", prompt, MAX_LINK_ITEMS)?;
+        let patient = QueueFlags {
+            unbound: true,
+            ..QueueFlags::default()
+        };
         let [a, b, ..] = module::random_u32().to_be_bytes();
         Arc::pin_init(
             try_pin_init!(Self {
                 client_queue,
                 server_queue,
-                link_queue,
+                queues: Queues {
+                    link: new_queue(c"smc_rs_link", prompt, MAX_LINK_ITEMS)?,
+                    writer: new_queue(c"smc_rs_writer", patient, 0)?,
+                },
                 devices <- DeviceTable::new(),
                 refresher: Refresher::new()?,
                 groups <- GroupTable::new(),
@@ -111,7 +120,8 @@ impl Global {
     pub(crate) fn flush(&self) {
         self.client_queue.flush();
         self.server_queue.flush();
-        self.link_queue.flush();
+        self.queues.link.flush();
+        self.queues.writer.flush();
     }
 
     /// Links that a link group may have.

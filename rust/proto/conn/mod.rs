@@ -70,8 +70,10 @@ pub struct Conn {
     update_forced: bool,
     /// The next message asks for a consumer cursor update.
     request_update: bool,
-    /// A writer in the middle of its data waits for room.
+    /// A writer is in the middle of its data, or likely to come back with more at once.
     more_coming: bool,
+    /// The writer found no room for the rest of its data.
+    found_full: bool,
 }
 
 impl Conn {
@@ -99,6 +101,7 @@ impl Conn {
             update_forced: false,
             request_update: false,
             more_coming: false,
+            found_full: false,
         }
     }
 

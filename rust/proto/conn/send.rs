@@ -54,6 +54,29 @@ impl Conn {
         self.tx.commit(n)
     }
 
+    /// Like [`Conn::commit`], for a writer whose call may have more; `last` says that the writer has no
+    /// more of them.
+    ///
+    /// Returns whether the end of a stream of data is held back: a writer that had filled the ring
+    /// and hands over a few more bytes is likely to come back with more at once, and a message for
+    /// the few would keep it from doing so. The caller sees to it that
+    /// [`Conn::set_more_coming`] ends that when the writer has had its turn.
+    pub fn written(&mut self, n: u32, last: bool) -> bool {
+        let few = n < self.piece_to_send() / 4;
+        let held = last && few && self.found_full;
+        if last {
+            self.found_full = false;
+        }
+        self.more_coming = !last || held;
+        self.commit(n);
+        held
+    }
+
+    /// Notes that the writer found no room for what it has.
+    pub fn set_found_full(&mut self) {
+        self.found_full = true;
+    }
+
     /// Marks the byte committed last as urgent (`MSG_OOB`).
     ///
     /// Returns false while an earlier urgent byte is under way; check [`Conn::urgent_busy`] before
@@ -88,14 +111,14 @@ impl Conn {
             return Some(plan);
         }
         let writer_comes = self.more_coming && (self.tx.in_flight() > 0 || self.is_writable());
-        if writer_comes && self.tx.pending() < piece {
+        if writer_comes && !self.is_closing() && self.tx.pending() < piece / 2 {
             return None;
         }
         window::may_follow(plan.len >= piece, unacked).then_some(plan)
     }
 
-    /// Says whether a writer is in the middle of its data and waits for room: what it handed over
-    /// so far need not go before the rest, unless it is enough for a write of its own.
+    /// Says whether a writer is in the middle of its data: what it handed over so far need not go
+    /// before the rest, unless it is enough for a write of its own.
     pub fn set_more_coming(&mut self, more: bool) -> Events {
         self.more_coming = more;
         self.wanted()

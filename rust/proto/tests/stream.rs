@@ -23,6 +23,8 @@ struct Stream {
     left: u32,
     calls: VecDeque<u32>,
     asleep: bool,
+    /// The end of the data is held back until the writer had its turn.
+    held: bool,
     messages: [u32; 2],
     /// Bytes that may be collected.
     cork: u32,
@@ -35,14 +37,16 @@ enum Step {
     Receive,
     Read,
     Update,
+    LetGo,
 }
 
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     Step::Write,
     Step::Acknowledge,
     Step::Receive,
     Step::Read,
     Step::Update,
+    Step::LetGo,
 ];
 
 impl Stream {
@@ -67,6 +71,7 @@ impl Stream {
             left: 0,
             calls: calls.iter().copied().collect(),
             asleep: false,
+            held: false,
             messages: [0; 2],
             cork: u32::MAX,
         }
@@ -105,9 +110,10 @@ impl Stream {
         self.asleep = n == 0;
         if n > 0 {
             self.left -= n;
-            let _ = self.sender.set_more_coming(self.left > 0);
-            self.sender.commit(n);
+            self.held = self.sender.written(n, self.left == 0);
             self.push();
+        } else {
+            self.sender.set_found_full();
         }
         n > 0
     }
@@ -144,11 +150,19 @@ impl Stream {
                 }
                 None => false,
             },
+            Step::LetGo => {
+                let held = std::mem::replace(&mut self.held, false);
+                if held {
+                    let _ = self.sender.set_more_coming(false);
+                    self.push();
+                }
+                held
+            }
         }
     }
 
     /// Takes steps until everything was read.
-    fn run(&mut self, mut order: impl FnMut(&mut [Step; 5])) {
+    fn run(&mut self, mut order: impl FnMut(&mut [Step; 6])) {
         let mut steps = STEPS;
         loop {
             order(&mut steps);
@@ -175,7 +189,7 @@ fn nothing_waits_for_ever() {
         let mut stream = Stream::new(send, rmbe, mover, &calls);
         stream.cork = [0, 500, 65_536, u32::MAX][random.below(4) as usize];
         stream.run(|steps| {
-            let (a, b) = (random.below(5) as usize, random.below(5) as usize);
+            let (a, b) = (random.below(6) as usize, random.below(6) as usize);
             steps.swap(a, b);
         });
     }
@@ -215,4 +229,57 @@ fn small_calls_are_collected_up_to_a_limit() {
     // Two go at once and the rest together; without a limit, as many as may be unacknowledged.
     assert_eq!(messages_of_small_calls(u32::MAX), 3);
     assert_eq!(messages_of_small_calls(0), u32::from(MAX_UNACKED) + 1);
+}
+
+/// What a sender of 64 KiB rings has after a short call and one that filled the ring, when its
+/// receiver took all of that.
+fn sender_with_the_end_of_a_stream(last: u32) -> Stream {
+    let mut stream = Stream::new(65_536, 65_536, Mover::Processor, &[65_536, last]);
+    while stream.write() {}
+    for step in [Step::Receive, Step::Read, Step::Update, Step::Acknowledge] {
+        assert!(stream.step(step), "{step:?}");
+    }
+    assert!(stream.write());
+    stream
+}
+
+#[test]
+fn the_end_of_a_stream_waits_for_the_writer() {
+    let mut stream = sender_with_the_end_of_a_stream(8);
+    assert!(stream.held);
+    assert_eq!((stream.messages[0], stream.sender.tx().pending()), (1, 8));
+    // More comes at once: both go together.
+    stream.calls.push_back(65_528);
+    assert!(stream.write());
+    assert_eq!((stream.messages[0], stream.sender.tx().pending()), (2, 0));
+    assert!(!stream.held);
+}
+
+#[test]
+fn the_end_of_a_stream_goes_when_the_writer_had_its_turn() {
+    let mut stream = sender_with_the_end_of_a_stream(8);
+    assert!(stream.step(Step::LetGo));
+    assert_eq!((stream.messages[0], stream.sender.tx().pending()), (2, 0));
+}
+
+#[test]
+fn the_end_of_a_stream_does_not_wait_when_it_is_closed() {
+    let mut stream = sender_with_the_end_of_a_stream(8);
+    stream.sender.shutdown_write();
+    stream.push();
+    assert_eq!(stream.sender.tx().pending(), 0);
+}
+
+#[test]
+fn much_does_not_wait() {
+    let stream = sender_with_the_end_of_a_stream(20_000);
+    assert!(!stream.held);
+    assert_eq!((stream.messages[0], stream.sender.tx().pending()), (2, 0));
+}
+
+#[test]
+fn a_short_call_does_not_wait() {
+    let mut stream = Stream::new(65_536, 65_536, Mover::Processor, &[8]);
+    assert!(stream.write());
+    assert_eq!((stream.messages[0], stream.sender.tx().pending()), (1, 0));
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Holding small writes back: `MSG_MORE` and `TCP_CORK`.
+//! Holding small writes back.
 //!
-//! As on TCP, what is held back goes out when the ring is full, when the program says so, and at
-//! last after a fifth of a second.
+//! With `MSG_MORE` and `TCP_CORK`, as on TCP, what is held back goes out when the ring is full, when
+//! the program says so, and at last after a fifth of a second. The few last bytes of what had filled
+//! the ring are held back until the writer has had the time for its next call.
 
 use kernel::{
     sync::Arc,
@@ -27,7 +28,12 @@ impl Connection {
 
     /// Limits the time that what was just written is held back.
     pub(super) fn limit_cork(self: &Arc<Self>) {
-        work::schedule::<_, 0>(self.group.queue(), self, CORK_MS);
+        work::schedule::<_, 0>(self.group.writer_queue(), self, CORK_MS);
+    }
+
+    /// Lets go of the end of a stream of data unless the writer, whose turn it is, comes with more.
+    pub(super) fn wait_for_writer(self: &Arc<Self>) {
+        work::reschedule::<_, 0>(self.group.writer_queue(), self, 0);
     }
 
     /// The connection is over: nothing is held back any more.
@@ -42,5 +48,6 @@ impl WorkItem for Connection {
     fn run(this: Arc<Connection>) {
         // The next write is held back again, if it is to be.
         this.set_corked(false);
+        this.update(|conn| conn.set_more_coming(false));
     }
 }

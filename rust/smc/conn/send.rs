@@ -71,7 +71,10 @@ impl Connection {
         let mut guard = turn.lock();
         while done < len {
             match self.send_some(sock, msg, len - done, urgent) {
-                Ok(0) => self.count_full_ring(),
+                Ok(0) => {
+                    self.count_full_ring();
+                    self.with(Conn::set_found_full);
+                }
                 Ok(n) => {
                     done += n;
                     if corked {
@@ -116,7 +119,12 @@ impl Connection {
                 if urgent && conn.urgent_busy() {
                     return Ok(conn.reserve(0));
                 }
-                Ok(conn.reserve(core::cmp::min(left, conn.piece_to_send())))
+                let spans = conn.reserve(core::cmp::min(left, conn.piece_to_send()));
+                if spans[0].len != 0 {
+                    // What still waits goes together with what is copied now.
+                    let _ = conn.set_more_coming(true);
+                }
+                Ok(spans)
             })
             .ok_or(ENOTCONN)?
             .map_err(|error: SendError| match error {
@@ -141,7 +149,19 @@ impl Connection {
             return Err(EFAULT);
         }
         let all = copied as u32 == left;
-        self.update(|conn| commit(conn, copied as u32, !all, urgent && all));
+        let mut held = false;
+        self.update(|conn| {
+            held = conn.written(copied as u32, all);
+            if urgent && all {
+                conn.mark_urgent();
+                held = false;
+                let _ = conn.set_more_coming(false);
+            }
+            Events::NEED_TX
+        });
+        if held {
+            self.wait_for_writer();
+        }
         if copied < wanted {
             return partial(copied, EFAULT);
         }
@@ -156,15 +176,6 @@ impl Connection {
         })
         .unwrap_or(true)
     }
-}
-
-fn commit(conn: &mut Conn, n: u32, more: bool, urgent: bool) -> Events {
-    let _ = conn.set_more_coming(more);
-    conn.commit(n);
-    if urgent {
-        conn.mark_urgent();
-    }
-    Events::NEED_TX
 }
 
 /// Bytes that went count more than the error that stopped the rest.

@@ -79,7 +79,7 @@ impl LinkGroup {
     /// Ends the group; the work is done later. Any context.
     pub(crate) fn end(self: &Arc<Self>, ending: Ending) {
         if self.mark_ending(ending) {
-            work::queue::<_, 1>(&self.queue, self);
+            work::queue::<_, 1>(&self.queues.link, self);
         }
     }
 
@@ -173,7 +173,7 @@ impl LinkGroup {
 
     /// Lets [`LinkGroup::tick`] run after a while.
     pub(super) fn schedule_tick(self: &Arc<Self>) {
-        work::schedule::<_, 2>(&self.queue, self, TICK_MS);
+        work::schedule::<_, 2>(&self.queues.link, self, TICK_MS);
     }
 
     fn tick(self: &Arc<Self>) {

@@ -120,7 +120,7 @@ impl LinkGroup {
     pub(crate) fn queue_llc(self: &Arc<Self>, len: usize, fill: impl FnOnce(&mut [u8])) {
         self.net().stats.llc_received.inc();
         if self.inbox.lock().put(len, fill) {
-            work::queue::<_, 0>(&self.queue, self);
+            work::queue::<_, 0>(&self.queues.link, self);
         } else {
             self.message_violation("more link messages arrived than one exchange has");
         }

@@ -115,6 +115,15 @@ pub(crate) enum State {
     Ending(Ending),
 }
 
+/// The queues that run what link groups and their connections put off.
+#[derive(Clone)]
+pub(crate) struct Queues {
+    /// What handshakes wait for: link messages, and the end of link groups.
+    pub(crate) link: Arc<OwnedQueue>,
+    /// Lets go of what writers held back, when they have had their turn.
+    pub(crate) writer: Arc<OwnedQueue>,
+}
+
 /// A link group.
 #[pin_data]
 pub(crate) struct LinkGroup {
@@ -126,7 +135,7 @@ pub(crate) struct LinkGroup {
     #[pin]
     peer_info: SpinLockBh<PeerInfo>,
     net: Arc<NetState>,
-    queue: Arc<OwnedQueue>,
+    queues: Queues,
     #[pin]
     state: SpinLockBh<State>,
     #[pin]
@@ -180,7 +189,7 @@ impl LinkGroup {
         terms: Terms,
         port: PortChoice,
         net: Arc<NetState>,
-        queue: Arc<OwnedQueue>,
+        queues: Queues,
     ) -> Result<Arc<Self>> {
         let limit = terms.max_conns;
         let now = smc_kapi::module::now_ms();
@@ -194,7 +203,7 @@ impl LinkGroup {
                 port,
                 peer_info <- new_spinlock_bh!(PeerInfo::UNKNOWN, "smc_lgr_peer"),
                 net,
-                queue,
+                queues,
                 state <- new_spinlock_bh!(State::Pending, "smc_lgr_state"),
                 state_changed <- new_condvar!("smc_lgr_state_changed"),
                 conns <- new_spinlock_bh!(Conns::new(limit, now)?, "smc_lgr_conns"),
@@ -216,9 +225,9 @@ impl LinkGroup {
         &self.net
     }
 
-    /// The queue that runs the group's work.
-    pub(crate) fn queue(&self) -> &OwnedQueue {
-        &self.queue
+    /// The queue that lets go of what writers held back.
+    pub(crate) fn writer_queue(&self) -> &OwnedQueue {
+        &self.queues.writer
     }
 
     pub(crate) fn state(&self) -> State {

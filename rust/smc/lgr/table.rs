@@ -147,7 +147,7 @@ impl GroupTable {
             terms,
             port.clone(),
             net.clone(),
-            global.link_queue.clone(),
+            global.queues.clone(),
         )
     }
 
