@@ -207,7 +207,8 @@ unsafe extern "C" fn start<T: SocketList>(
 ) -> c_int {
     // SAFETY: The request is complete.
     let (kind, flags) = unsafe { ((*nlh).nlmsg_type, (*nlh).nlmsg_flags) };
-    let is_list = u32::from(flags) & sys::NLM_F_DUMP == sys::NLM_F_DUMP;
+    // One of the two bits is enough, as in other families: there are programs that set one only.
+    let is_list = u32::from(flags) & sys::NLM_F_DUMP != 0;
     if u32::from(kind) != sys::SOCK_DIAG_BY_FAMILY || !is_list {
         return 0;
     }

@@ -52,6 +52,27 @@ check "everybody may list sockets" ip netns exec a setpriv --reuid 65534 --regid
 stop_all
 check "closed sockets are gone" wait_for 20 is "[]" sockets b x -a
 
+# There are programs that set one of the two bits that make a request one for a list.
+cat >"$WORK/flags.py" <<'END'
+import socket, struct, sys
+REQUEST, DONE, BY_FAMILY, SOCK_DIAG, AF_SMC = 1, 3, 20, 4, 43
+asker = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG)
+asker.settimeout(10)
+body = struct.pack("BBBBI48x", AF_SMC, 0, 0, 0, 0)
+asker.send(struct.pack("=IHHII", 16 + len(body), BY_FAMILY, REQUEST | int(sys.argv[1], 0), 7, 0) + body)
+while True:
+    answer = asker.recv(65536)
+    while answer:
+        length, kind = struct.unpack_from("=IH", answer)
+        if kind == DONE:
+            sys.exit(0)
+        assert kind == BY_FAMILY, kind
+        answer = answer[(length + 3) & ~3:]
+END
+for bit in 0x100 0x200; do
+	check "a list asked for with the flag $bit alone" ip netns exec a python3 "$WORK/flags.py" $bit
+done
+
 # Complete lists of many sockets, with no socket twice.
 cat >"$WORK/many.py" <<'END'
 import resource, socket, sys, time
