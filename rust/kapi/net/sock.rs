@@ -367,6 +367,16 @@ impl Sock {
         }
     }
 
+    /// Peeks begin at the head, and reads do not move where those of the user begin, while the
+    /// result exists. What the user sets meanwhile counts afterwards.
+    pub(super) fn suspend_peek_offset(&self) -> PeekOffsetPause<'_> {
+        let offset = read!(self, sk_peek_off);
+        if offset >= 0 {
+            write!(self, sk_peek_off, -1);
+        }
+        PeekOffsetPause { sk: self, offset }
+    }
+
     /// Tells readers, pollers and `SIGIO` that there is something to read. Any context.
     pub fn wake_readable(&self) {
         self.call(read!(self, sk_data_ready));
@@ -435,6 +445,20 @@ impl Sock {
         // SAFETY: Both sockets are valid; the fields of `self` are options that every reader
         // expects to change.
         unsafe { sys::smc_rs_helper_sock_copy_options(self.as_ptr(), tcp.sock().as_ptr()) };
+    }
+}
+
+/// `SO_PEEK_OFF` is out of use.
+pub(super) struct PeekOffsetPause<'a> {
+    sk: &'a Sock,
+    offset: c_int,
+}
+
+impl Drop for PeekOffsetPause<'_> {
+    fn drop(&mut self) {
+        if self.offset >= 0 && read!(self.sk, sk_peek_off) < 0 {
+            write!(self.sk, sk_peek_off, self.offset);
+        }
     }
 }
 

@@ -182,6 +182,7 @@ impl TcpSocket {
             iov_len: buf.len(),
         };
         let _queue = self.use_queue();
+        let _offset = self.sock().suspend_peek_offset();
         // SAFETY: Message, vector and buffer are valid during the call.
         let got = unsafe {
             sys::kernel_recvmsg(
