@@ -69,9 +69,6 @@ impl Connection {
         how: u32,
         turn: &Mutex<()>,
     ) -> Result<usize> {
-        if how & flags::ERRQUEUE != 0 {
-            return Err(EINVAL);
-        }
         if how & flags::OOB != 0 {
             return self.recv_urgent(sock, msg, len, how);
         }
@@ -181,13 +178,14 @@ impl Read<'_> {
     }
 
     fn next_step(&self, nonblocking: bool) -> Result<Step> {
-        if self.copied >= self.len {
+        // Who asks for nothing waits for something to come, too.
+        if self.copied >= self.len && self.len > 0 {
             return Ok(Step::Done);
         }
         let skip = self.copied_ahead();
         let left = u32::try_from(self.len - self.copied).unwrap_or(u32::MAX);
         let peek = self.how & flags::PEEK != 0;
-        let (spans, end, passed) = self
+        let (spans, readable, end, passed) = self
             .conn
             .with(|conn| {
                 if self.copied == 0 {
@@ -196,6 +194,7 @@ impl Read<'_> {
                 let max = core::cmp::min(left, conn.piece_to_read());
                 (
                     conn.recv_spans(skip, max),
+                    conn.readable(),
                     is_end(conn),
                     conn.passed_urgent(),
                 )
@@ -208,7 +207,7 @@ impl Read<'_> {
         if spans[0].len != 0 {
             return Ok(Step::Copy(spans));
         }
-        if self.copied >= self.target && self.copied > 0 {
+        if self.copied >= self.target && self.copied > 0 || self.len == 0 && readable > skip {
             return Ok(Step::Done);
         }
         if self.copied > 0 && self.sock.err() != 0 {
@@ -216,7 +215,7 @@ impl Read<'_> {
             return Ok(Step::Done);
         }
         self.sock.take_err()?;
-        if end || self.sock.shutdown_mask() & shutdown::RCV != 0 || self.len == 0 {
+        if end || self.sock.shutdown_mask() & shutdown::RCV != 0 {
             return Ok(Step::Done);
         }
         if nonblocking {

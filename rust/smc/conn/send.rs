@@ -69,6 +69,10 @@ impl Connection {
         let mut timeout = sock.sndtimeo(how & flags::DONTWAIT != 0);
         let mut done = 0;
         let mut guard = turn.lock();
+        if len == 0 {
+            // Nothing can be said, too, only where something could.
+            return self.check_open(sock).map(|()| 0);
+        }
         while done < len {
             match self.send_some(sock, msg, len - done, urgent) {
                 Ok(0) => {
@@ -100,6 +104,16 @@ impl Connection {
         Ok(done)
     }
 
+    /// Reports the error of the connection, or that this end has shut its writing side.
+    fn check_open(&self, sock: &Sock) -> Result {
+        sock.take_err()?;
+        let reset = self.with(|conn| conn.error().is_some()).unwrap_or(false);
+        if reset || sock.shutdown_mask() & shutdown::SEND != 0 {
+            return Err(EPIPE);
+        }
+        Ok(())
+    }
+
     /// Copies what there is room for and posts it; 0 when there is no room.
     fn send_some(
         self: &Arc<Self>,
@@ -108,10 +122,7 @@ impl Connection {
         left: usize,
         urgent: bool,
     ) -> Result<usize> {
-        sock.take_err()?;
-        if sock.shutdown_mask() & shutdown::SEND != 0 {
-            return Err(EPIPE);
-        }
+        self.check_open(sock)?;
         let left = u32::try_from(left).unwrap_or(u32::MAX);
         let spans = self
             .with(|conn| {
