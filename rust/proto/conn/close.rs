@@ -58,6 +58,8 @@ impl CloseEvent {
 pub enum CloseError {
     /// The peer aborted; corresponds to `ECONNRESET`.
     PeerAborted,
+    /// The connection was reset after the peer was done sending; corresponds to `EPIPE`.
+    NobodyReads,
     /// This side aborted; corresponds to `ECONNABORTED`.
     Aborted,
     /// The link is gone; corresponds to `ECONNABORTED`.
@@ -241,7 +243,20 @@ impl CloseState {
         }
     }
 
+    /// What a reset means to the application, which is `plain` in the midst of a connection. After
+    /// the ends of both directions it means nothing.
+    const fn reset_error(&self, plain: CloseError) -> Option<CloseError> {
+        match self.state {
+            ConnState::AppCloseWait1 => Some(CloseError::NobodyReads),
+            ConnState::AppCloseWait2 | ConnState::PeerCloseWait2 | ConnState::AppFinCloseWait => {
+                None
+            }
+            _ => Some(plain),
+        }
+    }
+
     fn abort(&mut self) -> CloseActions {
+        let error = self.reset_error(CloseError::Aborted);
         match self.state {
             ConnState::Init | ConnState::Listen | ConnState::ProcessAbort => {
                 self.finish(ConnFlags::NONE)
@@ -258,7 +273,7 @@ impl CloseState {
             }
             _ if self.peer_left() => CloseActions {
                 reset_tcp: true,
-                error: Some(CloseError::Aborted),
+                error,
                 ..self.finish(ConnFlags::ABORT)
             },
             _ => {
@@ -266,7 +281,7 @@ impl CloseState {
                 CloseActions {
                     send: ConnFlags::ABORT,
                     reset_tcp: true,
-                    error: Some(CloseError::Aborted),
+                    error,
                     ..CloseActions::WAKE
                 }
             }
@@ -310,6 +325,7 @@ impl CloseState {
         } else {
             ConnFlags::ABORT
         };
+        let error = self.reset_error(CloseError::PeerAborted);
         self.received = self.received.with(ConnFlags::ABORT);
         match self.state {
             ConnState::PeerFinCloseWait | ConnState::PeerAbortWait => {
@@ -325,7 +341,7 @@ impl CloseState {
         }
         CloseActions {
             send: answer,
-            error: Some(CloseError::PeerAborted),
+            error,
             ..CloseActions::WAKE
         }
     }

@@ -278,6 +278,15 @@ impl Conn {
         self.end(CloseEvent::AppAbort)
     }
 
+    /// The TCP connection was reset, `after_end` of what the peer sends through it: then what the
+    /// peer said about that end here may still be on its way.
+    pub fn tcp_reset(&mut self, after_end: bool) -> Events {
+        if after_end && !self.close.peer_is_done() {
+            let _ = self.apply(CloseEvent::PeerDone);
+        }
+        self.abort()
+    }
+
     /// The link is gone and nothing can be sent.
     pub fn link_down(&mut self) -> Events {
         self.end(CloseEvent::LinkDown)

@@ -5,7 +5,7 @@
 mod seeded;
 
 use seeded::Random;
-use smc_proto::conn::{CloseActions, CloseEvent, CloseState};
+use smc_proto::conn::{CloseActions, CloseError, CloseEvent, CloseState};
 use smc_proto::state::ConnState;
 use smc_proto::wire::cdc::ConnFlags;
 
@@ -45,13 +45,13 @@ LISTEN | LISTEN   | CLOSED.wf  | CLOSED.wf    | CLOSED.wf    | LISTEN | LISTEN  
 ACTIVE | PCW1.D   | PCW1.C     | PAW.Awre     | PAW.Awre     | ACW1.w | ACW1.w    | PA.Awe    | CLOSED.wfre | ACTIVE
 PCW1/d | PCW1     | PCW1.C     | PAW.Awre     | PAW.Awre     | PCW2.w | AFCW.w    | PA.Awe    | CLOSED.wfre | PCW1
 PCW1/c | PCW1     | PCW1       | PCW1         | PAW.r        | PCW2.w | CLOSED.wf | CLOSED.wf | CLOSED.wfre | CLOSED.wfqre
-PCW2/d | PCW2     | PCW2.C     | PAW.Awre     | PAW.Awre     | PCW2   | AFCW.w    | PA.Awe    | CLOSED.wfre | PCW2
+PCW2/d | PCW2     | PCW2.C     | PAW.Awr      | PAW.Awr      | PCW2   | AFCW.w    | PA.Aw     | CLOSED.wfre | PCW2
 PCW2/c | PCW2     | PCW2       | PCW2         | PAW.r        | PCW2   | CLOSED.wf | CLOSED.wf | CLOSED.wfre | CLOSED.wfqre
 ACW1/d | ACW2.D   | PFCW.C     | PAW.Awre     | PAW.Awre     | ACW1   | ACW1.w    | PA.Awe    | CLOSED.wfre | ACW1
 ACW1/c | ACW2.D   | CLOSED.Cwf | CLOSED.Awfre | CLOSED.Awfre | ACW1   | ACW1.w    | PA.we     | CLOSED.wfre | ACW1
-ACW2/d | ACW2     | PFCW.C     | PAW.Awre     | PAW.Awre     | ACW2   | ACW2.w    | PA.Awe    | CLOSED.wfre | ACW2
-ACW2/c | ACW2     | CLOSED.Cwf | CLOSED.Awfre | CLOSED.Awfre | ACW2   | ACW2.w    | PA.we     | CLOSED.wfre | ACW2
-AFCW   | AFCW     | CLOSED.Cwf | CLOSED.Awfre | CLOSED.Awfre | AFCW   | AFCW      | PA.we     | CLOSED.wfre | AFCW
+ACW2/d | ACW2     | PFCW.C     | PAW.Awr      | PAW.Awr      | ACW2   | ACW2.w    | PA.Aw     | CLOSED.wfre | ACW2
+ACW2/c | ACW2     | CLOSED.Cwf | CLOSED.Awfr  | CLOSED.Awfr  | ACW2   | ACW2.w    | PA.w      | CLOSED.wfre | ACW2
+AFCW   | AFCW     | CLOSED.Cwf | CLOSED.Awfr  | CLOSED.Awfr  | AFCW   | AFCW      | PA.w      | CLOSED.wfre | AFCW
 PFCW   | PFCW     | PFCW       | PFCW         | PAW.r        | PFCW   | CLOSED.wf | CLOSED.wf | CLOSED.wfre | CLOSED.wfqre
 PAW    | PAW      | PAW        | PAW          | PAW          | PAW    | CLOSED.wf | CLOSED.wf | CLOSED.wfre | CLOSED.wfqre
 PA     | PA       | CLOSED.wf  | CLOSED.wf    | CLOSED.wf    | PA     | PA        | PA        | CLOSED.wfre | PA
@@ -155,6 +155,38 @@ fn full_matrix() {
         }
     }
     assert_eq!(cells, 16 * CloseEvent::ALL.len());
+}
+
+#[test]
+fn a_reset_means_what_it_means_on_tcp() {
+    for (row_name, by_peer, by_us) in [
+        (
+            "ACTIVE",
+            Some(CloseError::PeerAborted),
+            Some(CloseError::Aborted),
+        ),
+        (
+            "PCW1/d",
+            Some(CloseError::PeerAborted),
+            Some(CloseError::Aborted),
+        ),
+        (
+            "ACW1/d",
+            Some(CloseError::NobodyReads),
+            Some(CloseError::NobodyReads),
+        ),
+        (
+            "ACW1/c",
+            Some(CloseError::NobodyReads),
+            Some(CloseError::NobodyReads),
+        ),
+        ("PCW2/d", None, None),
+        ("ACW2/d", None, None),
+        ("AFCW", None, None),
+    ] {
+        assert_eq!(row(row_name).on(PeerAbort).error, by_peer, "{row_name}");
+        assert_eq!(row(row_name).on(AppAbort).error, by_us, "{row_name}");
+    }
 }
 
 #[test]

@@ -6,7 +6,10 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use smc_kapi::module::now_ms;
+use smc_kapi::{
+    module::now_ms,
+    net::TcpSocket, //
+};
 use smc_proto::conn::{
     CloseError,
     Conn, //
@@ -43,6 +46,12 @@ impl Connection {
     /// Resets the connection.
     pub(crate) fn abort(self: &Arc<Self>) {
         self.end(Conn::abort);
+    }
+
+    /// The TCP connection below was reset.
+    pub(crate) fn tcp_reset(self: &Arc<Self>, tcp: &TcpSocket) {
+        let after_end = tcp.sock().err() == -EPIPE.to_errno();
+        self.end(|conn| conn.tcp_reset(after_end));
     }
 
     /// The link is lost. Returns it for the caller to drop in process context.
@@ -142,6 +151,7 @@ impl Connection {
 pub(super) fn errno(error: CloseError) -> Error {
     match error {
         CloseError::PeerAborted | CloseError::Aborted | CloseError::LinkLost => ECONNRESET,
+        CloseError::NobodyReads => EPIPE,
         CloseError::TimedOut => ETIMEDOUT,
     }
 }
