@@ -197,6 +197,14 @@ impl SpliceDest<'_> {
         self.len == 0
     }
 
+    /// Whether the call must not block for want of data.
+    pub fn nonblock(&self) -> bool {
+        // SAFETY: The socket is valid by the type invariant.
+        let file = unsafe { (*self.socket).file };
+        // SAFETY: The file, if there is one, is held by the caller of the operation.
+        !file.is_null() && unsafe { (*file).f_flags } & sys::O_NONBLOCK != 0
+    }
+
     /// Fills the pipe with what the socket's own `recvmsg` gives.
     ///
     /// # Errors

@@ -52,6 +52,11 @@ impl TcpState {
         }
     }
 
+    /// Whether a FIN was sent, or is to be, and not acknowledged.
+    pub fn awaits_fin_ack(self) -> bool {
+        matches!(self, Self::FinWait1 | Self::Closing | Self::LastAck)
+    }
+
     /// The number the kernel uses, which is also what `Sock::set_state` takes.
     pub fn to_raw(self) -> u8 {
         match self {

@@ -154,7 +154,7 @@ impl Connecting {
                     conn.report_error();
                     // Errors until now were nobody's.
                     if self.tcp.sock().err() != 0 {
-                        conn.abort();
+                        conn.tcp_reset(&self.tcp);
                     }
                     conn.watch_tcp(&self.tcp);
                 } else {
@@ -228,7 +228,7 @@ pub(super) fn connect(
     addr: &SockAddr<'_>,
     nonblock: bool,
 ) -> Result {
-    if addr.family() == Some(AF_UNSPEC) {
+    if addr.family().ok_or(EINVAL)? == AF_UNSPEC {
         return disconnect(socket, sock, addr);
     }
     let mut too_late = EINPROGRESS;

@@ -12,13 +12,14 @@ use kernel::{
 };
 use smc_kapi::net::{
     Sock,
-    SockAddr,
-    TcpState, //
+    SockAddr, //
 };
 
 use super::{
     connect,
     fallback::LateFilter,
+    listen,
+    ops::is_over,
     wait::wait_until,
     Phase,
     SmcSocket, //
@@ -31,6 +32,9 @@ use super::{
 ///
 /// Those of TCP; `ERESTARTSYS` or `EINTR` while a handshake ends, `EBADF` after release.
 pub(super) fn disconnect(socket: &Arc<SmcSocket>, sock: &Sock, nowhere: &SockAddr<'_>) -> Result {
+    // What the program has read is no error of the TCP socket any more.
+    socket.on_tcp(sock, |_| Ok(()))?;
+    let mut reset = Reset::NONE;
     loop {
         match socket.phase() {
             Phase::Closed => return Err(EBADF),
@@ -44,26 +48,24 @@ pub(super) fn disconnect(socket: &Arc<SmcSocket>, sock: &Sock, nowhere: &SockAdd
                 connect::leave(socket, &connecting);
             }
             Phase::Smc(conn) => {
+                let known = Reset {
+                    over: is_over(&conn, sock),
+                    pending: sock.err(),
+                };
                 let left = socket.change_phase(
                     Phase::Init,
                     |phase| matches!(phase, Phase::Smc(current) if Arc::ptr_eq(current, &conn)),
                 );
                 if left.is_some() {
-                    conn.abort();
+                    reset = known;
+                    if !reset.over {
+                        conn.abort();
+                    }
                     conn.close();
+                    let _ = socket.tcp()?.sock().take_err();
                 }
             }
-            Phase::Listening(listener) => {
-                let left = socket.change_phase(
-                    Phase::Init,
-                    |phase| matches!(phase, Phase::Listening(current) if Arc::ptr_eq(current, &listener)),
-                );
-                if left.is_some() {
-                    listener.close();
-                    sock.set_state(TcpState::Close.to_raw());
-                    sock.wake_state();
-                }
-            }
+            Phase::Listening(listener) => listen::end(socket, sock, &listener),
             Phase::Fallback => {
                 let left =
                     socket.change_phase(Phase::Init, |phase| matches!(phase, Phase::Fallback));
@@ -77,9 +79,30 @@ pub(super) fn disconnect(socket: &Arc<SmcSocket>, sock: &Sock, nowhere: &SockAdd
     tcp.withdraw_option();
     sock.copy_peek_offset(&tcp);
     sock.set_shutdown(0);
+    if reset.over {
+        let _ = tcp.sock().take_err();
+    }
+    if reset.pending != 0 && tcp.sock().err() == 0 {
+        tcp.sock().set_err(reset.pending);
+    }
     let _ = sock.take_err();
     socket.mirror_error(&tcp, sock);
     result
+}
+
+/// What a connection over SMC-R leaves behind.
+struct Reset {
+    /// It had ended before: there is nothing to reset, so nothing to report.
+    over: bool,
+    /// The error that the program has not read, or 0.
+    pending: i32,
+}
+
+impl Reset {
+    const NONE: Self = Self {
+        over: false,
+        pending: 0,
+    };
 }
 
 impl SmcSocket {

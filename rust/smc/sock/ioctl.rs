@@ -20,7 +20,7 @@ use crate::smc::conn::Connection;
 
 /// Bytes that can be read; also `FIONREAD`.
 const SIOCINQ: u32 = 0x541b;
-/// Bytes written that the peer has not consumed; also `TIOCOUTQ`.
+/// Bytes written that the peer has not consumed; also `TIOCOUTQ`. The end counts as one, as on TCP.
 const SIOCOUTQ: u32 = 0x5411;
 /// Bytes written and not sent.
 const SIOCOUTQNSD: u32 = 0x894b;
@@ -31,7 +31,10 @@ const SIOCATMARK: u32 = 0x8905;
 pub(super) fn ioctl(socket: &Arc<SmcSocket>, sock: &Sock, cmd: u32, arg: usize) -> Result<i32> {
     match socket.phase() {
         Phase::Smc(conn) => {
-            let value = query(&conn, cmd)?;
+            let mut value = query(&conn, cmd)?;
+            if cmd == SIOCOUTQ {
+                value += i32::from(socket.tcp()?.state().awaits_fin_ack());
+            }
             let slice = UserSlice::new(UserPtr::from_addr(arg), size_of::<i32>());
             slice.writer().write(&value)?;
             Ok(0)

@@ -273,15 +273,6 @@ impl Listener {
         self.sock.wake_readable();
     }
 
-    /// The socket was shut down: connections that wait are reset, as TCP resets its own. Process
-    /// context.
-    pub(crate) fn shut(&self) {
-        let ready = core::mem::take(&mut self.queue.lock().ready);
-        for entry in ready {
-            entry.discard();
-        }
-    }
-
     fn pop(&self) -> Option<Ready> {
         let mut queue = self.queue.lock();
         if queue.ready.is_empty() {
@@ -358,6 +349,20 @@ pub(super) fn listen(socket: &Arc<SmcSocket>, sock: &Sock, backlog: i32) -> Resu
     })
 }
 
+/// The socket listens no more, and does nothing from now on; its TCP socket is told by the caller.
+/// Process context.
+pub(super) fn end(socket: &SmcSocket, sock: &Sock, listener: &Arc<Listener>) {
+    let left = socket.change_phase(
+        Phase::Init,
+        |phase| matches!(phase, Phase::Listening(current) if Arc::ptr_eq(current, listener)),
+    );
+    if left.is_some() {
+        listener.close();
+        sock.set_state(TcpState::Close.to_raw());
+        sock.wake_state();
+    }
+}
+
 /// Carries out `accept()`.
 pub(super) fn accept(
     socket: &Arc<SmcSocket>,
@@ -419,7 +424,7 @@ fn install(listener: &Listener, ready: Ready, new: NewSocket<'_, SmcSocket>) -> 
             conn.report_error();
             // Nobody watched the TCP connection while it waited for `accept()`.
             if tcp.sock().err() != 0 {
-                conn.abort();
+                conn.tcp_reset(&tcp);
             }
             conn.watch_tcp(&tcp);
         }

@@ -81,6 +81,8 @@ pub(crate) struct SmcSocket {
     corked: Atomic<bool>,
     /// `TCP_INQ` is set: `recvmsg()` tells how much is left to read.
     tells_left: Atomic<bool>,
+    /// `TCP_REPAIR` is on: TCP says what it does to reads.
+    repairs: Atomic<bool>,
     /// The reason not to offer SMC that a socket option gave before `connect()` or `listen()`.
     no_smc: Atomic<u32>,
     /// Whether handshakes are limited, where `SMC_LIMIT_HS` has said so; else [`AS_NAMESPACE`].
@@ -148,6 +150,7 @@ impl SmcSocket {
                 peer_reason: Atomic::new(0),
                 corked: Atomic::new(false),
                 tells_left: Atomic::new(tells_left),
+                repairs: Atomic::new(false),
                 no_smc: Atomic::new(0),
                 limits: Atomic::new(AS_NAMESPACE),
                 late <- new_mutex!(LateFilter::NONE, "smc_socket_late"),
@@ -306,9 +309,14 @@ impl TcpEvents for TcpWatch {
     fn error_report(&self) {
         match self.socket.phase() {
             Phase::Connecting(connecting) => connecting.kick(),
-            Phase::Smc(conn) => conn.abort(),
-            Phase::Fallback => {
+            Phase::Smc(conn) => {
                 // Never the last reference: a release drops its own after it has ended these calls.
+                if let Ok(tcp) = self.socket.tcp() {
+                    conn.tcp_reset(&tcp);
+                }
+            }
+            Phase::Fallback => {
+                // As above.
                 if let Ok(tcp) = self.socket.tcp() {
                     self.socket.mirror_error(&tcp, &self.sock);
                 }

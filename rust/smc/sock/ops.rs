@@ -15,7 +15,8 @@ use smc_kapi::{
     net::{
         addr::{
             AF_INET,
-            AF_INET6, //
+            AF_INET6,
+            AF_UNSPEC, //
         },
         family::FamilySlot,
         msg::{
@@ -75,6 +76,8 @@ use crate::smc::{
 pub(crate) const AF_SMC: i32 = 43;
 /// `socket(AF_INET or AF_INET6, SOCK_STREAM, 256)`.
 pub(crate) const IPPROTO_SMC: u16 = 256;
+/// `recv()` with these flags gives something else than the bytes of the stream, and never waits.
+const BESIDE_DATA: u32 = flags::OOB | flags::ERRQUEUE;
 /// Control message with the number of bytes that are left to read.
 const TCP_CM_INQ: i32 = 36;
 /// `socket(AF_SMC, SOCK_STREAM, 0)`: over IPv4.
@@ -169,6 +172,8 @@ impl SocketOps for SmcSocket {
                 sock.set_shutdown(sock.shutdown_mask() | how.mask());
                 if how.mask() & shutdown::SEND != 0 {
                     conn.shutdown_write();
+                    // The states of the TCP connection are those that programs ask for.
+                    let _ = this.tcp()?.shutdown(How::Write);
                 }
                 sock.wake_state();
                 if over {
@@ -179,7 +184,8 @@ impl SocketOps for SmcSocket {
             Phase::Listening(listener) => {
                 let result = this.on_tcp(sock, |tcp| tcp.shutdown(how));
                 if !listener.is_listening() {
-                    listener.shut();
+                    // TCP has a socket then that does nothing.
+                    listen::end(this, sock, &listener);
                 }
                 result
             }
@@ -212,6 +218,9 @@ impl SocketOps for SmcSocket {
     }
 
     fn sendmsg(this: &Arc<Self>, sock: &Sock, msg: &mut Msg<'_>, len: usize) -> Result<usize> {
+        if msg.flags() & flags::FASTOPEN != 0 {
+            connect_first(this, sock, msg)?;
+        }
         match after_connect(this, sock, msg)? {
             Phase::Smc(conn) => {
                 let corked = this.corked.load(Relaxed);
@@ -239,13 +248,16 @@ impl SocketOps for SmcSocket {
         how: u32,
     ) -> Result<usize> {
         let phase = match this.phase() {
-            Phase::Connecting(connecting) => {
+            Phase::Connecting(connecting) if how & BESIDE_DATA == 0 => {
                 wait_connected(sock, &connecting, sock.rcvtimeo(nonblocking(how)))?;
                 this.phase()
             }
             phase => phase,
         };
         match phase {
+            Phase::Smc(_) if how & flags::ERRQUEUE != 0 || this.repairs.load(Relaxed) => {
+                this.tcp()?.recvmsg(msg, len, how)
+            }
             Phase::Smc(conn) => {
                 msg.clear_addr();
                 let result = conn.recv(sock, msg, len, how, &this.reader);
@@ -261,7 +273,9 @@ impl SocketOps for SmcSocket {
                 result
             }
             _ => {
-                wait_for_data(this, sock, how)?;
+                if how & BESIDE_DATA == 0 {
+                    wait_for_data(this, sock, nonblocking(how))?;
+                }
                 this.on_tcp(sock, |tcp| {
                     let result = tcp.recvmsg(msg, len, how);
                     sock.copy_peek_offset(tcp);
@@ -274,7 +288,7 @@ impl SocketOps for SmcSocket {
     fn splice_read(this: &Arc<Self>, sock: &Sock, dest: SpliceDest<'_>) -> Result<usize> {
         match this.phase() {
             Phase::Fallback => {
-                wait_for_data(this, sock, 0)?;
+                wait_for_data(this, sock, dest.nonblock())?;
                 this.on_tcp(sock, |tcp| tcp.splice_read(dest))
             }
             _ => {
@@ -354,7 +368,7 @@ fn make(net: &Net, sock: &Sock, family: u16) -> Result<Arc<SmcSocket>> {
 }
 
 /// Whether TCP would not call it a connection any more: both directions have ended, or it was reset.
-fn is_over(conn: &Connection, sock: &Sock) -> bool {
+pub(super) fn is_over(conn: &Connection, sock: &Sock) -> bool {
     let shut = sock.shutdown_mask() & shutdown::SEND != 0;
     conn.with(|conn| conn.error().is_some() || (shut && conn.is_end_of_data()))
         .unwrap_or(true)
@@ -374,6 +388,24 @@ fn close_connection(sock: &Sock, conn: &Arc<Connection>) {
         None => {}
     }
     conn.close();
+}
+
+/// `MSG_FASTOPEN` stands for a `connect()` before, also where there is a connection already.
+fn connect_first(this: &Arc<SmcSocket>, sock: &Sock, msg: &Msg<'_>) -> Result {
+    match this.phase() {
+        Phase::Smc(_) => {}
+        Phase::Connecting(connecting) if connecting.is_under_way() => {}
+        _ => return Ok(()),
+    }
+    match msg.addr() {
+        Some(addr) if addr.family() == Some(AF_UNSPEC) => Err(EOPNOTSUPP),
+        Some(addr) => connect::connect(this, sock, &addr, msg.nonblock()),
+        // TCP looks at the address of a socket only that is not connected.
+        None => {
+            let own = sock.family().to_ne_bytes();
+            connect::connect(this, sock, &SockAddr::new(&own), msg.nonblock())
+        }
+    }
 }
 
 /// The phase for `send()`: waits for a `connect()` under way, and lets `MSG_FASTOPEN` connect.
@@ -406,12 +438,12 @@ fn wait_connected(sock: &Sock, connecting: &Connecting, mut timeout: c_long) -> 
 }
 
 /// Waits until the head of the TCP stream is the program's data and not a late handshake message.
-fn wait_for_data(this: &Arc<SmcSocket>, sock: &Sock, how: u32) -> Result {
-    if !this.has_late_filter() || how & (flags::OOB | flags::ERRQUEUE) != 0 {
+fn wait_for_data(this: &Arc<SmcSocket>, sock: &Sock, nonblock: bool) -> Result {
+    if !this.has_late_filter() {
         return Ok(());
     }
     let tcp = this.tcp()?;
-    let mut timeout = sock.rcvtimeo(nonblocking(how));
+    let mut timeout = sock.rcvtimeo(nonblock);
     wait_until(sock, &mut timeout, || this.clear_late(&tcp))?;
     if this.clear_late(&tcp) {
         Ok(())

@@ -46,6 +46,7 @@ const TCP_NODELAY: i32 = 1;
 const TCP_CORK: i32 = 3;
 const TCP_FASTOPEN: i32 = 23;
 const TCP_FASTOPEN_CONNECT: i32 = 30;
+const TCP_REPAIR: i32 = 19;
 const TCP_ULP: i32 = 31;
 const TCP_FASTOPEN_KEY: i32 = 33;
 const TCP_FASTOPEN_NO_COOKIE: i32 = 34;
@@ -105,6 +106,7 @@ fn set_tcp(socket: &Arc<SmcSocket>, sock: &Sock, name: i32, value: &OptIn<'_>) -
                 socket.no_smc.store(DeclineReason::OPTUNSUPP.0, Relaxed);
             }
         }
+        TCP_REPAIR => socket.repairs.store(value.read_i32()? > 0, Relaxed),
         TCP_INQ => socket.tells_left.store(value.read_i32()? != 0, Relaxed),
         TCP_CORK => {
             let corked = value.read_i32()? != 0;

@@ -26,8 +26,9 @@ pub(super) fn poll(socket: &Arc<SmcSocket>, sock: &Sock, request: &PollRequest<'
     let mask = match socket.phase() {
         Phase::Smc(conn) => connection(&conn, sock, request),
         Phase::Connecting(connecting) if connecting.is_under_way() => PollMask::NONE,
-        Phase::Listening(listener) if listener.is_ready() => PollMask::READABLE,
-        Phase::Listening(listener) if listener.is_listening() => PollMask::NONE,
+        // An error from before is not a listener's, says TCP.
+        Phase::Listening(listener) if listener.is_ready() => return PollMask::READABLE,
+        Phase::Listening(listener) if listener.is_listening() => return PollMask::NONE,
         Phase::Closed => PollMask::HUP,
         _ => return fallback(socket, sock, request),
     };
