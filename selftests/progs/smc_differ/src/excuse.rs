@@ -124,9 +124,6 @@ pub(crate) const EXCUSES: &[Excuse] = &[
         "data for a socket that has shut its reading side wait there; TCP resets the connection",
     )),
     one(None, "option SOCKET 7$", "getsockopt", "", "", BUFFERS),
-    one(None, "option SOCKET 8$", "getsockopt", "", "", BUFFERS),
-    one(None, "option SOCKET 32$", "getsockopt", "", "", BUFFERS),
-    one(None, "option SOCKET 33$", "getsockopt", "", "", BUFFERS),
     one(
         None,
         "option SOCKET 38$",
