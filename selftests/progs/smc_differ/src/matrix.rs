@@ -142,7 +142,16 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     let mut all = Vec::new();
     for state in ALL {
         for call in CALLS {
-            let mut steps = vec![Step::Do(*call)];
+            let mut steps = Vec::new();
+            if matches!(call, Call::TcpState | Call::Ioctl(SIOCOUTQ)) {
+                // A FIN is acknowledged within 0.2 s: whether it was must not be chance.
+                steps.push(Step::Sleep(300));
+            }
+            steps.push(Step::Do(*call));
+            if matches!(call, Call::Send(_, flags) if flags & MSG_MORE != 0) {
+                // It is held back for 0.2 s: whether the peer has it must not be chance.
+                steps.push(Step::Sleep(500));
+            }
             steps.extend_from_slice(AFTER);
             all.push(Scenario::new(format!("{state:?}: {call}"), *state, steps));
         }
