@@ -362,6 +362,11 @@ fn drain(sock: &Sock, data: &mut [u8]) -> String {
         match sock.recv(data, libc::MSG_DONTWAIT) {
             Ok(0) => return format!("{} end", bytes(&all)),
             Ok(n) => all.extend_from_slice(&data[..n]),
+            // The rest of much comes once there is room for it.
+            Err(_)
+                if all.len() > MANY
+                    && poll_one(sock, libc::POLLIN, 300)
+                        .is_ok_and(|got| got & libc::POLLIN != 0) => {}
             Err(error) => return format!("{} {}", bytes(&all), errno(&error)),
         }
     }
