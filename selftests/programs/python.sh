@@ -11,6 +11,8 @@
 need python3
 [ -e /usr/lib/python3.13/test/test_socket.py ] || bail "CPython's tests are missing: run 'scripts/setup --programs', and selftests/vm with --programs"
 
+# Those of other protocols are left out: some wait for ever where the kernel has no such protocol.
+OTHERS="--ignore *UDPLITE* --ignore *SCTP*"
 MODULES=${PYTHON_TESTS:-test_socket test_selectors test_asyncio test_ssl test_ftplib test_httplib test_xmlrpc}
 
 # The tests connect to the own host: to the address of namespace a, through its loopback
@@ -22,10 +24,13 @@ loopback() {
 # tests FILE MODULE: a report in FILE; the tests' own verdict does not matter.
 tests() {
 	local report=$1 module=$2 output=${1%.xml}.out
+	set -f
 	# shellcheck disable=SC2086
-	timeout 900 ip netns exec a $RUN python3 -m test --timeout 150 --junit-xml "$report" "$module" >"$output" 2>&1
+	timeout 900 ip netns exec a $RUN python3 -m test --timeout 150 $OTHERS --junit-xml "$report" "$module" >"$output" 2>&1
+	set +f
 	[ -s "$report" ] || {
-		tail -20 "$output"
+		grep "test/test_" "$output" | head -8
+		tail -3 "$output"
 		return 1
 	}
 }
