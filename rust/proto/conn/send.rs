@@ -54,8 +54,7 @@ impl Conn {
         self.tx.commit(n)
     }
 
-    /// Like [`Conn::commit`], for a writer whose call may have more; `last` says that the writer has no
-    /// more of them.
+    /// Like [`Conn::commit`], for a writer whose call may have more; `last` says that it has not.
     ///
     /// Returns whether the end of a stream of data is held back: a writer that had filled the ring
     /// and hands over a few more bytes is likely to come back with more at once, and a message for

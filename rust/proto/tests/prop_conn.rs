@@ -159,33 +159,20 @@ fn full_matrix() {
 
 #[test]
 fn a_reset_means_what_it_means_on_tcp() {
-    for (row_name, by_peer, by_us) in [
+    let nobody_reads = Some(CloseError::NobodyReads);
+    for (names, by_peer, by_us) in [
         (
-            "ACTIVE",
+            &["ACTIVE", "PCW1/d"][..],
             Some(CloseError::PeerAborted),
             Some(CloseError::Aborted),
         ),
-        (
-            "PCW1/d",
-            Some(CloseError::PeerAborted),
-            Some(CloseError::Aborted),
-        ),
-        (
-            "ACW1/d",
-            Some(CloseError::NobodyReads),
-            Some(CloseError::NobodyReads),
-        ),
-        (
-            "ACW1/c",
-            Some(CloseError::NobodyReads),
-            Some(CloseError::NobodyReads),
-        ),
-        ("PCW2/d", None, None),
-        ("ACW2/d", None, None),
-        ("AFCW", None, None),
+        (&["ACW1/d", "ACW1/c"], nobody_reads, nobody_reads),
+        (&["PCW2/d", "ACW2/d", "AFCW"], None, None),
     ] {
-        assert_eq!(row(row_name).on(PeerAbort).error, by_peer, "{row_name}");
-        assert_eq!(row(row_name).on(AppAbort).error, by_us, "{row_name}");
+        for name in names {
+            assert_eq!(row(name).on(PeerAbort).error, by_peer, "{name}");
+            assert_eq!(row(name).on(AppAbort).error, by_us, "{name}");
+        }
     }
 }
 

@@ -231,8 +231,8 @@ fn small_calls_are_collected_up_to_a_limit() {
     assert_eq!(messages_of_small_calls(0), u32::from(MAX_UNACKED) + 1);
 }
 
-/// What a sender of 64 KiB rings has after a short call and one that filled the ring, when its
-/// receiver took all of that.
+/// A sender of 64 KiB rings whose first call filled its ring, when the receiver took all of that and
+/// the writer has handed over `last` bytes more.
 fn sender_with_the_end_of_a_stream(last: u32) -> Stream {
     let mut stream = Stream::new(65_536, 65_536, Mover::Processor, &[65_536, last]);
     while stream.write() {}
