@@ -70,10 +70,22 @@ pub struct Conn {
     update_forced: bool,
     /// The next message asks for a consumer cursor update.
     request_update: bool,
-    /// A writer is in the middle of its data, or likely to come back with more at once.
-    more_coming: bool,
+    /// Whether more data is about to follow what was committed.
+    coming: Coming,
     /// The writer found no room for the rest of its data.
     found_full: bool,
+}
+
+/// What is expected of the writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coming {
+    /// It is away.
+    Nothing,
+    /// It is in the middle of its data.
+    Rest,
+    /// It had filled the ring and has handed over the last few bytes: likely to be back at once. The
+    /// next acknowledgement or consumer cursor of the peer ends that.
+    NextCall,
 }
 
 impl Conn {
@@ -100,7 +112,7 @@ impl Conn {
             flags_due: false,
             update_forced: false,
             request_update: false,
-            more_coming: false,
+            coming: Coming::Nothing,
             found_full: false,
         }
     }

@@ -2,7 +2,7 @@
 
 //! The sending direction of a connection.
 
-use super::{CloseError, Conn, Events, Violation};
+use super::{CloseError, Coming, Conn, Events, Violation};
 use crate::cursor::Span;
 use crate::tx_ring::WritePlan;
 use crate::window;
@@ -56,24 +56,42 @@ impl Conn {
 
     /// Like [`Conn::commit`], for a writer whose call may have more; `last` says that it has not.
     ///
-    /// Returns whether the end of a stream of data is held back: a writer that had filled the ring
-    /// and hands over a few more bytes is likely to come back with more at once, and a message for
-    /// the few would keep it from doing so. The caller sees to it that
-    /// [`Conn::set_more_coming`] ends that when the writer has had its turn.
+    /// The end of a stream of data is held back: a writer that had filled the ring and hands over a
+    /// few more bytes is likely to come back with more at once, and a message for the few would keep
+    /// it from doing so. What the peer says next ends that.
+    ///
+    /// Returns whether the peer has nothing to say before it gets the few bytes. Then the caller sees
+    /// to it that [`Conn::set_more_coming`] ends it when the writer has had its turn.
     pub fn written(&mut self, n: u32, last: bool) -> bool {
         let few = n < self.piece_to_send() / 4;
-        let held = last && few && self.found_full;
+        self.coming = match last {
+            false => Coming::Rest,
+            true if few && self.found_full => Coming::NextCall,
+            true => Coming::Nothing,
+        };
         if last {
             self.found_full = false;
         }
-        self.more_coming = !last || held;
         self.commit(n);
-        held
+        self.coming == Coming::NextCall && self.tx.in_flight() == 0 && self.tx.peer_room() > 0
     }
 
-    /// Notes that the writer found no room for what it has.
-    pub fn set_found_full(&mut self) {
+    /// Notes that the writer goes to sleep; what matters is whether it found no room.
+    pub fn writer_sleeps(&mut self) {
+        if self.tx.room() > 0 {
+            return;
+        }
         self.found_full = true;
+        if self.coming == Coming::NextCall {
+            self.coming = Coming::Rest;
+        }
+    }
+
+    /// The writer had the time of a round trip to come back.
+    fn end_turn(&mut self) {
+        if self.coming == Coming::NextCall {
+            self.coming = Coming::Nothing;
+        }
     }
 
     /// Marks the byte committed last as urgent (`MSG_OOB`).
@@ -109,7 +127,8 @@ impl Conn {
         if self.tx.pending() > cork {
             return Some(plan);
         }
-        let writer_comes = self.more_coming && (self.tx.in_flight() > 0 || self.is_writable());
+        let writer_comes =
+            self.coming != Coming::Nothing && (self.tx.in_flight() > 0 || self.is_writable());
         if writer_comes && !self.is_closing() && self.tx.pending() < piece / 2 {
             return None;
         }
@@ -119,7 +138,11 @@ impl Conn {
     /// Says whether a writer is in the middle of its data: what it handed over so far need not go
     /// before the rest, unless it is enough for a write of its own.
     pub fn set_more_coming(&mut self, more: bool) -> Events {
-        self.more_coming = more;
+        self.coming = if more {
+            Coming::Rest
+        } else {
+            Coming::Nothing
+        };
         self.wanted()
     }
 
@@ -141,6 +164,7 @@ impl Conn {
 
     /// Gives back the oldest `n` posted bytes of the send ring.
     pub fn completed(&mut self, n: u32) -> Events {
+        self.end_turn();
         let freed = self.tx.completed(n);
         Events::NONE.with_if(freed > 0 && self.is_writable(), Events::WRITABLE)
     }
@@ -162,6 +186,9 @@ impl Conn {
             .tx
             .on_peer_cons(message.cons)
             .map_err(Violation::Consumer)?;
+        if step > 0 {
+            self.end_turn();
+        }
         let resumed = step > 0 && self.tx_urgent.on_acked(self.tx.all_acked());
         Ok(Events::NONE.with_if(resumed, Events::WRITABLE))
     }

@@ -4,7 +4,8 @@
 //!
 //! With `MSG_MORE` and `TCP_CORK`, as on TCP, what is held back goes out when the ring is full, when
 //! the program says so, and at last after a fifth of a second. The few last bytes of what had filled
-//! the ring are held back until the writer has had the time for its next call.
+//! the ring are held back until the peer says something next, and where it has nothing to say, until
+//! the writer has had the time for its next call.
 
 use kernel::{
     sync::Arc,

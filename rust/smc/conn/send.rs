@@ -74,10 +74,10 @@ impl Connection {
             return self.check_open(sock).map(|()| 0);
         }
         while done < len {
-            match self.send_some(sock, msg, len - done, urgent) {
+            match self.send_some(sock, msg, len - done, urgent, corked) {
                 Ok(0) => {
                     self.count_full_ring();
-                    self.with(Conn::set_found_full);
+                    self.with(Conn::writer_sleeps);
                 }
                 Ok(n) => {
                     done += n;
@@ -121,6 +121,7 @@ impl Connection {
         msg: &mut Msg<'_>,
         left: usize,
         urgent: bool,
+        corked: bool,
     ) -> Result<usize> {
         self.check_open(sock)?;
         let left = u32::try_from(left).unwrap_or(u32::MAX);
@@ -170,7 +171,7 @@ impl Connection {
             }
             Events::NEED_TX
         });
-        if held {
+        if held && !corked {
             self.wait_for_writer();
         }
         if copied < wanted {
