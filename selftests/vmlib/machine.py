@@ -113,7 +113,7 @@ class Machine:
     def base_args(self, accelerator):
         """The machine itself and what it boots."""
         image, initramfs = host.kernel(self.where)
-        cpu = "host" if accelerator == "kvm" else "max,la57=off"
+        cpu = "host" if accelerator == "kvm" else "max,la57=off,erms=off,fsrm=off,fsrs=off,fzrm=off"
         accel = "kvm" if accelerator == "kvm" else "tcg,thread=multi"
         append = ("console=ttyS0 loglevel=5 panic=-1 net.ifnames=0 mitigations=off"
                   " tsc=reliable no_timer_check watchdog_thresh=30"
