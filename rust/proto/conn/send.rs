@@ -138,11 +138,7 @@ impl Conn {
     /// Says whether a writer is in the middle of its data: what it handed over so far need not go
     /// before the rest, unless it is enough for a write of its own.
     pub fn set_more_coming(&mut self, more: bool) -> Events {
-        self.coming = if more {
-            Coming::Rest
-        } else {
-            Coming::Nothing
-        };
+        self.coming = if more { Coming::Rest } else { Coming::Nothing };
         self.wanted()
     }
 
