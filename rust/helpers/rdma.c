@@ -93,29 +93,6 @@ int smc_rs_helper_rdma_gid(struct ib_device *dev, u32 port, int index,
 	return ret;
 }
 
-/* Is the interface the GID's own, or stacked above it (bond, bridge, vlan)? */
-bool smc_rs_helper_rdma_gid_below(struct ib_device *dev, u32 port, int index,
-				  const struct net *net, int ifindex)
-{
-	const struct ib_gid_attr *attr = rdma_get_gid_attr(dev, port, index);
-	struct net_device *ndev, *upper;
-	bool below = false;
-
-	if (IS_ERR(attr))
-		return false;
-
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!IS_ERR(ndev) && net_eq(dev_net(ndev), net)) {
-		upper = dev_get_by_index_rcu((struct net *)net, ifindex);
-		below = upper && (upper == ndev ||
-				  netdev_has_upper_dev_all_rcu(ndev, upper));
-	}
-	rcu_read_unlock();
-	rdma_put_gid_attr(attr);
-	return below;
-}
-
 struct ib_pd *smc_rs_helper_rdma_alloc_pd(struct ib_device *dev)
 {
 	return ib_alloc_pd(dev, 0);

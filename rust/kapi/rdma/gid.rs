@@ -88,19 +88,6 @@ impl Device {
         })
     }
 
-    /// Whether packets of the interface `ifindex` of `net` go out through the network device of
-    /// the GID at `index`: it is that device, or stacked above it (bond, bridge, VLAN).
-    ///
-    /// Any context.
-    pub fn gid_carries(&self, port: u8, index: u32, net: &Net, ifindex: i32) -> bool {
-        let (Ok(_use), Ok(place)) = (DeviceUse::new_ref(self), c_int::try_from(index)) else {
-            return false;
-        };
-        let (dev, net) = (self.as_raw(), net.as_ptr());
-        // SAFETY: The device is registered, `net` is borrowed; impossible values are refused.
-        unsafe { sys::smc_rs_helper_rdma_gid_below(dev, port.into(), place, net, ifindex) }
-    }
-
     /// Whether the device may be used from the network namespace `net`. Any context.
     pub fn accessible_from(&self, net: &Net) -> bool {
         let Ok(_use) = DeviceUse::new_ref(self) else {

@@ -48,7 +48,7 @@ impl WorkItem for Connection {
 
     fn run(this: Arc<Connection>) {
         // The next write is held back again, if it is to be.
-        this.set_corked(false);
+        this.inner.lock().corked = false;
         this.update(|conn| conn.set_more_coming(false));
     }
 }
