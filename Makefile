@@ -59,6 +59,11 @@ test-all: all
 	@scripts/setup --kernel kasan
 	@scripts/test --all
 
+# What continuous integration has the time for.
+test-ci: all
+	@scripts/setup --quiet --kernel reference
+	@scripts/test --ci
+
 programs: all
 	@scripts/setup --quiet --programs
 	@selftests/run --in programs
@@ -85,4 +90,4 @@ uninstall:
 clean:
 	rm -rf $(SMC_RS_BUILD) target
 
-.PHONY: all help setup module tools demo bench test test-all programs interop interop-table check shell install uninstall clean
+.PHONY: all help setup module tools demo bench test test-all test-ci programs interop interop-table check shell install uninstall clean
