@@ -33,8 +33,10 @@ pub(crate) enum To {
     Foreign,
     /// The address of the server with port 0.
     PortZero,
-    /// A multicast address.
+    /// A multicast address and a port.
     Multicast,
+    /// A multicast address, any port.
+    Group,
     /// `AF_UNSPEC`.
     Unspec,
     /// `AF_UNIX`.

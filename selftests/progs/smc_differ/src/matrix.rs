@@ -28,7 +28,7 @@ const CALLS: &[Call] = &[
     Call::Bind(To::Own),
     Call::Bind(To::Any),
     Call::Bind(To::Foreign),
-    Call::Bind(To::Multicast),
+    Call::Bind(To::Group),
     Call::Bind(To::Unspec),
     Call::Bind(To::Unix),
     Call::Bind(To::Short(8)),

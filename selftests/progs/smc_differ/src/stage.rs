@@ -53,6 +53,7 @@ impl Place {
                 IpAddr::V4(Ipv4Addr::from(v4))
             }
         };
+        let group = special([224, 0, 0, 1], [0xff02, 0, 0, 0, 0, 0, 0, 1]);
         let plain = match to {
             To::Server | To::Short(_) => self.server,
             To::Closed => self.closed,
@@ -65,9 +66,8 @@ impl Place {
             To::Any | To::Unspec | To::Unix | To::Smc => SocketAddr::new(any, 0),
             To::Foreign => SocketAddr::new(self.other, 0),
             To::PortZero => SocketAddr::new(self.other, 0),
-            To::Multicast => {
-                SocketAddr::new(special([224, 0, 0, 1], [0xff02, 0, 0, 0, 0, 0, 0, 1]), 7)
-            }
+            To::Multicast => SocketAddr::new(group, 7),
+            To::Group => SocketAddr::new(group, 0),
         };
         let mut raw = RawAddr::from(plain);
         match to {
