@@ -211,7 +211,8 @@ where
 {
     let ptr = Arc::into_raw(this.clone()).cast_mut();
     // SAFETY: The delayed work was initialised with its owner, which `this` and the queue's
-    // reference keep alive; the work queue is valid as `queue` is borrowed.
+    // reference keep alive; the work queue is valid as `queue` is borrowed. Nothing in this module
+    // disables an item, so one that was not pending is queued now.
     let was_pending = unsafe {
         bindings::mod_delayed_work_on(
             bindings::wq_misc_consts_WORK_CPU_UNBOUND as c_int,
@@ -241,17 +242,24 @@ where
     was_pending.then(|| unsafe { Arc::from_raw(ptr) })
 }
 
-/// As [`try_cancel_delayed`], and waits until the item is not running either.
+/// Disarms the delayed item `ID` of `this` and waits until it is not running either.
 ///
 /// Process context; not from the item itself nor while holding a lock it takes. Nothing stops the
-/// item from being armed again.
-pub fn cancel_delayed_sync<T, const ID: u64>(this: &Arc<T>) -> Option<Arc<T>>
+/// item from being armed again: one that arms itself for ever is waited for as long.
+pub fn cancel_delayed_sync<T, const ID: u64>(this: &Arc<T>)
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
 {
-    let ptr = Arc::as_ptr(this).cast_mut();
-    // SAFETY: The delayed work was initialised with its owner and `this` keeps it alive.
-    let was_pending = unsafe { bindings::cancel_delayed_work_sync(raw_delayed::<T, ID>(ptr)) };
-    // SAFETY: As in `try_cancel`.
-    was_pending.then(|| unsafe { Arc::from_raw(ptr) })
+    // The kernel's `cancel_delayed_work_sync()` disables the item while it waits. What
+    // `mod_delayed_work()` returns for a disabled item is what it returns for one that it queued, so
+    // `reschedule()` could not tell whether its reference was taken.
+    loop {
+        let cancelled = try_cancel_delayed(this).is_some();
+        let ptr = Arc::as_ptr(this).cast_mut();
+        // SAFETY: The item was initialised with its owner and `this` keeps it alive.
+        let waited = unsafe { bindings::flush_work(raw_work::<T, ID>(ptr)) };
+        if !cancelled && !waited {
+            return;
+        }
+    }
 }

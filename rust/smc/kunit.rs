@@ -112,6 +112,73 @@ mod proto {
 #[allow(unsafe_code)]
 #[kunit_tests(smc_rs_kapi)]
 mod kapi {
+    use kernel::{
+        prelude::*,
+        sync::{
+            atomic::{
+                Atomic,
+                Full,
+                Relaxed, //
+            },
+            Arc, //
+        },
+        time::{
+            delay::fsleep,
+            Delta, //
+        },
+        workqueue::{
+            self,
+            impl_has_delayed_work,
+            new_delayed_work,
+            DelayedWork,
+            WorkItem, //
+        },
+    };
+    use smc_kapi::work;
+
+    /// Queues itself once more while it is being cancelled.
+    #[pin_data]
+    struct Stubborn {
+        runs: Atomic<u32>,
+        #[pin]
+        work: DelayedWork<Stubborn>,
+    }
+
+    impl_has_delayed_work! {
+        impl HasDelayedWork<Self> for Stubborn { self.work }
+    }
+
+    impl WorkItem for Stubborn {
+        type Pointer = Arc<Stubborn>;
+
+        fn run(this: Arc<Stubborn>) {
+            if this.runs.fetch_add(1, Full) == 0 {
+                fsleep(Delta::from_millis(50));
+                work::reschedule::<_, 0>(workqueue::system(), &this, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cancelled_item_gives_its_reference_back() {
+        let item = Arc::pin_init(
+            pin_init!(Stubborn {
+                runs: Atomic::new(0),
+                work <- new_delayed_work!("smc_rs_kunit"),
+            }),
+            GFP_KERNEL,
+        );
+        let Ok(item) = item else {
+            return assert!(false);
+        };
+        assert!(!work::reschedule::<_, 0>(workqueue::system(), &item, 0));
+        while item.runs.load(Relaxed) == 0 {
+            fsleep(Delta::from_millis(1));
+        }
+        work::cancel_delayed_sync::<_, 0>(&item);
+        assert!(Arc::into_unique_or_drop(item).is_some());
+    }
+
     #[test]
     fn structures_are_laid_out_as_in_c() {
         assert!(smc_kapi::abi::check().is_ok());

@@ -163,7 +163,7 @@ impl LinkGroup {
         drop(link);
         let pool = core::mem::replace(&mut *self.buffers.lock(), BufferPool::new());
         drop(pool);
-        drop(work::cancel_delayed_sync::<_, 2>(self));
+        work::cancel_delayed_sync::<_, 2>(self);
         // The group stays in the table until now, so that whoever ends all groups waits for those
         // that are being taken apart.
         if let Some(global) = global::get() {

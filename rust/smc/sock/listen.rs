@@ -291,7 +291,7 @@ impl Listener {
         for entry in ready {
             entry.discard();
         }
-        drop(work::cancel_delayed_sync::<_, 0>(self));
+        work::cancel_delayed_sync::<_, 0>(self);
         let tcp = self.tcp.lock().take();
         drop(tcp);
     }
