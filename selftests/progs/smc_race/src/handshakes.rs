@@ -193,13 +193,19 @@ pub(crate) fn watched_by_epoll(race: &Race) {
             if let Err(e) = listener.set_nonblocking(true) {
                 return race.fault(format!("fcntl(): {e}"));
             }
+            let client = s.spawn(move || {
+                let mut rng = race.rng(2 * pair + 1);
+                race.repeat(&race.place.client_ns, || watch(race, &mut rng, to));
+            });
             s.spawn(move || {
                 let mut rng = race.rng(2 * pair);
                 race.repeat(&race.place.server_ns, || serve(race, &mut rng, &listener));
-            });
-            s.spawn(move || {
-                let mut rng = race.rng(2 * pair + 1);
-                race.repeat(&race.place.client_ns, || watch(race, &mut rng, to));
+                // The client may still wait for an answer.
+                while !client.is_finished() {
+                    if let Err(text) = serve(race, &mut rng, &listener) {
+                        race.fault(text);
+                    }
+                }
             });
         }
     });
@@ -231,7 +237,14 @@ fn watch(race: &Race, rng: &mut Rng, to: SocketAddr) -> Result<(), String> {
             Err(e) => return Err(of(e)),
         }
         if std::time::Instant::now() > end {
-            return Err(format!("epoll told of {seen:#x} only within {PATIENCE:?}"));
+            let now = poll_one(&sock, libc::POLLIN | libc::POLLOUT, 0);
+            let mut state = [0u8; 8];
+            let known = sock.get_bytes(libc::IPPROTO_TCP, libc::TCP_INFO, &mut state, 8);
+            return Err(format!(
+                "epoll told of {seen:#x} only within {PATIENCE:?}; poll() says {now:x?} and TCP is \
+                 in state {} ({known:?})",
+                state[0]
+            ));
         }
     }
     match sock.recv(&mut [0; 16], 0) {
