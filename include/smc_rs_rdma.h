@@ -7,6 +7,7 @@
 #define SMC_RS_RDMA_H
 
 #include <linux/gfp.h>
+#include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_addr.h>
@@ -60,6 +61,8 @@ bool smc_rs_helper_queue_bh_work(struct work_struct *work);
 struct page *smc_rs_helper_alloc_run(int nid, gfp_t gfp, unsigned int order);
 void smc_rs_helper_free_pages(struct page *page, unsigned int order);
 void *smc_rs_helper_page_address(struct page *page);
+void *smc_rs_helper_alloc_mapped_run(int nid, gfp_t gfp, unsigned int count);
+void smc_rs_helper_free_mapped_run(void *addr);
 void smc_rs_helper_copy(void *to, const void *from, size_t len);
 void smc_rs_helper_clear(void *to, size_t len);
 
@@ -94,6 +97,19 @@ int smc_rs_helper_rdma_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 int smc_rs_helper_rdma_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 				 const struct ib_recv_wr **bad);
 int smc_rs_helper_rdma_map_mr(struct ib_mr *mr, u64 addr, unsigned int len);
+int smc_rs_helper_rdma_map_mr_scattered(struct ib_mr *mr,
+					const struct sg_table *table,
+					unsigned int len);
+int smc_rs_helper_rdma_scatter_map(struct ib_device *dev, const void *addr,
+				   size_t len, int dir, struct sg_table *table);
+void smc_rs_helper_rdma_scatter_unmap(struct ib_device *dev,
+				      struct sg_table *table, int dir);
+void smc_rs_helper_rdma_scatter_sync_for_cpu(struct ib_device *dev,
+					     struct sg_table *table, int dir);
+void smc_rs_helper_rdma_scatter_sync_for_device(struct ib_device *dev,
+						struct sg_table *table, int dir);
+bool smc_rs_helper_rdma_scatter_needs_sync(struct ib_device *dev,
+					   struct sg_table *table);
 u64 smc_rs_helper_rdma_dma_map(struct ib_device *dev, void *addr, size_t len,
 			       int dir);
 int smc_rs_helper_rdma_dma_error(struct ib_device *dev, u64 addr);

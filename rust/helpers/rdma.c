@@ -3,6 +3,8 @@
 #include <linux/if_vlan.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
@@ -152,20 +154,34 @@ int smc_rs_helper_rdma_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 	return ib_post_recv(qp, wr, bad);
 }
 
+/* One address range for the peer, out of all entries of a list or of nothing. */
+static int map_mr(struct ib_mr *mr, struct scatterlist *sg, int entries,
+		  unsigned int len)
+{
+	int n = ib_map_mr_sg(mr, sg, entries, NULL, PAGE_SIZE);
+
+	if (n < 0)
+		return n;
+	return n == entries && mr->length == len ? 0 : -EINVAL;
+}
+
 /* One contiguous run is one scatterlist entry, whatever its length. */
 int smc_rs_helper_rdma_map_mr(struct ib_mr *mr, u64 addr, unsigned int len)
 {
 	struct scatterlist sg;
-	int n;
 
 	sg_init_table(&sg, 1);
 	sg_dma_address(&sg) = addr;
 	sg_dma_len(&sg) = len;
 	sg.length = len;
-	n = ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE);
-	if (n < 0)
-		return n;
-	return n == 1 && mr->length == len ? 0 : -EINVAL;
+	return map_mr(mr, &sg, 1, len);
+}
+
+int smc_rs_helper_rdma_map_mr_scattered(struct ib_mr *mr,
+					const struct sg_table *table,
+					unsigned int len)
+{
+	return map_mr(mr, table->sgl, table->nents, len);
 }
 
 u64 smc_rs_helper_rdma_dma_map(struct ib_device *dev, void *addr, size_t len,
@@ -201,6 +217,62 @@ void smc_rs_helper_rdma_sync_for_device(struct ib_device *dev, u64 addr,
 bool smc_rs_helper_rdma_needs_sync(struct ib_device *dev, u64 addr)
 {
 	return !ib_uses_virt_dma(dev) && dma_need_sync(dev->dma_device, addr);
+}
+
+/* Pages that happen to follow each other become one entry. */
+int smc_rs_helper_rdma_scatter_map(struct ib_device *dev, const void *addr,
+				   size_t len, int dir, struct sg_table *table)
+{
+	unsigned int i, count = len >> PAGE_SHIFT;
+	struct page **pages = kvmalloc_array(count, sizeof(*pages), GFP_KERNEL);
+	int ret;
+
+	if (!pages)
+		return -ENOMEM;
+	for (i = 0; i < count; i++)
+		pages[i] = vmalloc_to_page(addr + (size_t)i * PAGE_SIZE);
+	ret = sg_alloc_table_from_pages_segment(table, pages, count, 0, len,
+						ib_dma_max_seg_size(dev),
+						GFP_KERNEL);
+	kvfree(pages);
+	if (ret)
+		return ret;
+	ret = ib_dma_map_sgtable_attrs(dev, table, dir, 0);
+	if (ret)
+		sg_free_table(table);
+	return ret;
+}
+
+void smc_rs_helper_rdma_scatter_unmap(struct ib_device *dev,
+				      struct sg_table *table, int dir)
+{
+	ib_dma_unmap_sgtable_attrs(dev, table, dir, 0);
+	sg_free_table(table);
+}
+
+/* The two below are for tables of which some entry needs synchronisation. */
+void smc_rs_helper_rdma_scatter_sync_for_cpu(struct ib_device *dev,
+					     struct sg_table *table, int dir)
+{
+	dma_sync_sgtable_for_cpu(dev->dma_device, table, dir);
+}
+
+void smc_rs_helper_rdma_scatter_sync_for_device(struct ib_device *dev,
+						struct sg_table *table, int dir)
+{
+	dma_sync_sgtable_for_device(dev->dma_device, table, dir);
+}
+
+bool smc_rs_helper_rdma_scatter_needs_sync(struct ib_device *dev,
+					   struct sg_table *table)
+{
+	struct scatterlist *sg;
+	int i;
+
+	for_each_sgtable_dma_sg(table, sg, i)
+		if (smc_rs_helper_rdma_needs_sync(dev, sg_dma_address(sg)))
+			return true;
+	return false;
 }
 
 void smc_rs_helper_rdma_gid_to_addr(const u8 *gid, struct sockaddr *out)

@@ -5,6 +5,8 @@
 mod flags;
 mod mapping;
 mod pages;
+mod scatter;
 
+pub(crate) use mapping::Place;
 pub use mapping::{Direction, DmaMapping};
 pub use pages::PageRun;

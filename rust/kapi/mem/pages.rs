@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Physically contiguous memory shared with a device.
+//! Memory shared with a device.
 //!
-//! C header: [`include/linux/gfp.h`](srctree/include/linux/gfp.h)
+//! C headers: [`include/linux/gfp.h`](srctree/include/linux/gfp.h),
+//! [`include/linux/vmalloc.h`](srctree/include/linux/vmalloc.h)
 
 use super::flags;
 use crate::sys;
@@ -12,25 +13,35 @@ use kernel::bindings;
 use kernel::iov::{IovIterDest, IovIterSource};
 use kernel::page::{PAGE_SHIFT, PAGE_SIZE};
 use kernel::prelude::*;
+use kernel::task::might_sleep;
 
-/// A physically contiguous, zeroed run of pages.
+/// A run of zeroed pages, which the kernel sees as one range of addresses.
 ///
 /// A device, and through it a peer, may write the memory at any time. It is therefore never a
 /// slice: all access copies in or out, checks its bounds, and promises nothing about bytes that
 /// change meanwhile. Look at a copy, never twice at the run.
 ///
-/// The pages are one compound page, so copies to and from user space pass the kernel's hardened
-/// checks and a fragment may outlive the run if C code took a page reference.
+/// A physically contiguous run is one compound page, so copies to and from user space pass the
+/// kernel's hardened checks. Pages of either kind outlive the run if C code took a reference to
+/// them.
+///
+/// It may be dropped wherever bottom halves are off and wherever sleeping is allowed.
 ///
 /// # Invariants
 ///
-/// `page` is the head of `1 << order` pages that are owned by the value, `len` bytes in all, and
-/// `addr` is their kernel address.
+/// The value owns `len` bytes at `addr`, which are as `backing` says.
 pub struct PageRun {
-    page: NonNull<sys::page>,
     addr: NonNull<u8>,
-    order: u32,
     len: usize,
+    backing: Backing,
+}
+
+/// What a run consists of.
+enum Backing {
+    /// A compound page of this order.
+    Compound(NonNull<sys::page>, u32),
+    /// Single pages that are mapped one behind the other.
+    Mapped,
 }
 
 // SAFETY: The pages belong to no thread.
@@ -39,7 +50,8 @@ unsafe impl Send for PageRun {}
 unsafe impl Sync for PageRun {}
 
 impl PageRun {
-    /// Allocates `len` bytes, which must be a power of two and at least a page.
+    /// Allocates `len` bytes that are physically contiguous, which must be a power of two and at
+    /// least a page.
     ///
     /// `node` is the NUMA node to prefer. The allocation does not try hard: the caller can fall
     /// back to less. May sleep if `flags` allow it.
@@ -64,11 +76,42 @@ impl PageRun {
         let addr = unsafe { sys::smc_rs_helper_page_address(page.as_ptr()) };
         // INVARIANT: The run was allocated with this order and only `drop` frees it.
         Ok(Self {
-            page,
             addr: NonNull::new(addr.cast()).ok_or(ENOMEM)?,
-            order,
             len,
+            backing: Backing::Compound(page, order),
         })
+    }
+
+    /// Allocates `len` bytes, a multiple of the page size, whose pages may lie anywhere in memory.
+    ///
+    /// `node` is the NUMA node to prefer. Of the pages none is tried hard for. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a length that is not possible, `ENOMEM` when there are not so many pages.
+    pub fn alloc_mapped(len: usize, flags: Flags, node: Option<i32>) -> Result<Self> {
+        might_sleep();
+        let count = u32::try_from(len / PAGE_SIZE).map_err(|_| EINVAL)?;
+        if count == 0 || len % PAGE_SIZE != 0 {
+            return Err(EINVAL);
+        }
+        let gfp = flags::as_raw(flags);
+        let node = node.unwrap_or(bindings::NUMA_NO_NODE);
+        // SAFETY: The flags are valid, the count is not 0, and sleeping is allowed; a node of -1
+        // means any.
+        let addr = unsafe { sys::smc_rs_helper_alloc_mapped_run(node, gfp, count) };
+        // INVARIANT: The run was just allocated and only `drop` frees it.
+        Ok(Self {
+            addr: NonNull::new(addr.cast()).ok_or(ENOMEM)?,
+            len,
+            backing: Backing::Mapped,
+        })
+    }
+
+    /// Whether the pages follow each other in physical memory by construction.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        matches!(self.backing, Backing::Compound(..))
     }
 
     /// Length in bytes.
@@ -165,7 +208,15 @@ impl PageRun {
 
 impl Drop for PageRun {
     fn drop(&mut self) {
-        // SAFETY: The pages are owned by `self` and were allocated with this order.
-        unsafe { sys::smc_rs_helper_free_pages(self.page.as_ptr(), self.order) };
+        match self.backing {
+            // SAFETY: The pages are owned by `self` and were allocated with this order.
+            Backing::Compound(page, order) => unsafe {
+                sys::smc_rs_helper_free_pages(page.as_ptr(), order)
+            },
+            // SAFETY: The address is that of a mapped run, which is owned by `self`.
+            Backing::Mapped => unsafe {
+                sys::smc_rs_helper_free_mapped_run(self.addr.as_ptr().cast())
+            },
+        }
     }
 }

@@ -3,7 +3,8 @@
 //! Memory regions for a peer's direct access.
 
 use super::pd::Pd;
-use crate::mem::DmaMapping;
+use super::wr::Sge;
+use crate::mem::{DmaMapping, Place};
 use crate::sys;
 use core::ptr::NonNull;
 use kernel::error::{from_err_ptr, to_result};
@@ -18,6 +19,8 @@ use kernel::task::might_sleep;
 pub struct Access(c_int);
 
 impl Access {
+    /// The local device may read, which it always may.
+    pub const LOCAL_READ: Self = Self(0);
     /// The local device may write.
     pub const LOCAL_WRITE: Self = Self(sys::ib_access_flags_IB_ACCESS_LOCAL_WRITE as c_int);
     /// The peer may write; needs [`LOCAL_WRITE`](Self::LOCAL_WRITE) too.
@@ -86,9 +89,16 @@ impl Mr {
             memory: memory.clone(),
             pd: pd.clone(),
         };
-        // SAFETY: The region is live, nobody else knows it yet, and the range is mapped for its
-        // device.
-        to_result(unsafe { sys::smc_rs_helper_rdma_map_mr(raw, memory.addr(), len) })?;
+        let ret = match memory.place() {
+            // SAFETY: The region is live, nobody else knows it yet, and the range is mapped for its
+            // device.
+            Place::Range(addr) => unsafe { sys::smc_rs_helper_rdma_map_mr(raw, addr, len) },
+            // SAFETY: As above; the list lives as long as `memory`.
+            Place::List(table) => unsafe {
+                sys::smc_rs_helper_rdma_map_mr_scattered(raw, table, len)
+            },
+        };
+        to_result(ret)?;
         Ok(Arc::new(mr, GFP_KERNEL)?)
     }
 
@@ -111,6 +121,24 @@ impl Mr {
     pub fn iova(&self) -> u64 {
         // SAFETY: As in `rkey`.
         unsafe { (*self.raw.as_ptr()).iova }
+    }
+
+    /// `len` bytes at `off` of the region, for a work request of a queue pair of its domain.
+    ///
+    /// The region must have been registered, and must live until that work request has completed
+    /// or its queue pair is gone.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when the range is not within the region.
+    pub fn sge(&self, off: usize, len: usize) -> Result<Sge> {
+        let end = off.checked_add(len).ok_or(EINVAL)?;
+        if end > self.memory.pages().len() {
+            return Err(EINVAL);
+        }
+        let addr = self.iova().checked_add(off as u64).ok_or(EINVAL)?;
+        let len = u32::try_from(len).map_err(|_| EINVAL)?;
+        Ok(Sge::new(addr, len, self.lkey()))
     }
 
     /// The memory of the region.

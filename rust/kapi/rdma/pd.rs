@@ -55,7 +55,8 @@ impl Pd {
     ///
     /// # Errors
     ///
-    /// `EINVAL` when the range is not within the mapping, or the mapping belongs to another device.
+    /// `EINVAL` when the range is not within the mapping, the mapping belongs to another device, or
+    /// its pages have an address each: see [`Mr::sge`](super::Mr::sge).
     #[inline]
     pub fn sge(&self, memory: &DmaMapping, off: usize, len: usize) -> Result<Sge> {
         if !Arc::ptr_eq(memory.device(), self.device()) {

@@ -16,8 +16,8 @@ pub(super) const RESERVED_WR_ID: u64 = 1 << 63;
 
 /// A stretch of memory that is mapped for a device, with the key to access it.
 ///
-/// Comes from [`Pd::sge`](super::Pd::sge). Keep the mapping until the work requests that name it
-/// have completed or their queue pair is gone.
+/// Comes from [`Pd::sge`](super::Pd::sge) or [`Mr::sge`](super::Mr::sge). Keep the mapping or the
+/// memory region until the work requests that name it have completed or their queue pair is gone.
 #[derive(Clone, Copy, Debug)]
 pub struct Sge {
     addr: u64,
