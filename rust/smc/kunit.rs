@@ -113,6 +113,7 @@ mod proto {
 #[kunit_tests(smc_rs_kapi)]
 mod kapi {
     use kernel::{
+        page::PAGE_SIZE,
         prelude::*,
         sync::{
             atomic::{
@@ -134,7 +135,10 @@ mod kapi {
             WorkItem, //
         },
     };
-    use smc_kapi::work;
+    use smc_kapi::{
+        mem::PageRun,
+        work, //
+    };
 
     /// Queues itself once more while it is being cancelled.
     #[pin_data]
@@ -177,6 +181,50 @@ mod kapi {
         }
         work::cancel_delayed_sync::<_, 0>(&item);
         assert!(Arc::into_unique_or_drop(item).is_some());
+    }
+
+    /// Whether a run of four pages starts with zeroes, keeps what is written across a border of
+    /// pages, and stays within its bounds.
+    fn works(run: Result<PageRun>) -> bool {
+        const BORDER: usize = 2 * PAGE_SIZE;
+        let Ok(run) = run else {
+            return false;
+        };
+        let holds = |off, wanted: &[u8; 4]| {
+            let mut found = [0xee; 4];
+            run.read(off, &mut found).is_ok() && found == *wanted
+        };
+        run.len() == 4 * PAGE_SIZE
+            && holds(0, &[0; 4])
+            && holds(BORDER - 2, &[0; 4])
+            && run.write(BORDER - 2, &[1, 2, 3, 4]).is_ok()
+            && holds(BORDER - 2, &[1, 2, 3, 4])
+            && holds(BORDER - 4, &[0, 0, 1, 2])
+            && run.zero(BORDER - 1, 2).is_ok()
+            && holds(BORDER - 2, &[1, 0, 0, 4])
+            && run.write(4 * PAGE_SIZE - 1, &[1]).is_ok()
+            && run.write(4 * PAGE_SIZE - 1, &[1, 1]).is_err()
+            && run.read(4 * PAGE_SIZE, &mut [0]).is_err()
+            && run.zero(1, 4 * PAGE_SIZE).is_err()
+            && run.zero(usize::MAX, 2).is_err()
+    }
+
+    #[test]
+    fn contiguous_pages_are_one_range() {
+        assert!(works(PageRun::alloc(4 * PAGE_SIZE, GFP_KERNEL, None)));
+        assert!(PageRun::alloc(3 * PAGE_SIZE, GFP_KERNEL, None).is_err());
+    }
+
+    #[test]
+    fn mapped_pages_are_one_range() {
+        assert!(works(PageRun::alloc_mapped(
+            4 * PAGE_SIZE,
+            GFP_KERNEL,
+            None
+        )));
+        assert!(PageRun::alloc_mapped(3 * PAGE_SIZE, GFP_KERNEL, None).is_ok());
+        assert!(PageRun::alloc_mapped(PAGE_SIZE + 1, GFP_KERNEL, None).is_err());
+        assert!(PageRun::alloc_mapped(0, GFP_KERNEL, None).is_err());
     }
 
     #[test]

@@ -24,6 +24,8 @@ use smc_proto::{
     llc_flow::TEST_LINK_MS, //
 };
 
+use crate::smc::lgr::memory::BufferType;
+
 /// Bytes of a buffer where nothing else is asked for.
 const DEFAULT_BUFFER: u32 = 64 * 1024;
 /// The smallest buffer.
@@ -36,6 +38,7 @@ const DEFAULT_AUTOCORKING: u32 = 64 * 1024;
 /// Places in [`SETTINGS`].
 mod at {
     pub(super) const AUTOCORKING_SIZE: usize = 0;
+    pub(super) const BUF_TYPE: usize = 1;
     pub(super) const TESTLINK_TIME: usize = 2;
     pub(super) const WMEM: usize = 3;
     pub(super) const RMEM: usize = 4;
@@ -56,7 +59,6 @@ const fn setting(name: &'static CStr, kind: Kind, initial: u32) -> Setting {
 
 const SETTINGS: [Setting; 10] = [
     setting(c"autocorking_size", Kind::Unsigned, DEFAULT_AUTOCORKING),
-    // Buffers are physically contiguous, whatever this says.
     setting(c"smcr_buf_type", Kind::UnsignedRange(0, 2), 0),
     setting(c"smcr_testlink_time", Kind::Seconds, TEST_LINK_MS as u32),
     setting(c"wmem", Kind::Range(MIN_BUFFER, MAX_BUFFER), DEFAULT_BUFFER),
@@ -109,6 +111,11 @@ impl Settings {
     /// Bytes up to which small writes wait for the acknowledgement of earlier ones; 0 for never.
     pub(crate) fn autocorking_size(&self) -> u32 {
         self.0.get(at::AUTOCORKING_SIZE)
+    }
+
+    /// How the buffers of a link group lie in memory.
+    pub(crate) fn buffer_type(&self) -> BufferType {
+        BufferType::from_setting(self.0.get(at::BUF_TYPE))
     }
 
     /// How long a link may be silent before it is probed, in milliseconds; 0 for never.

@@ -63,10 +63,8 @@ pub(crate) use snapshot::Names;
 use crate::smc::{
     events,
     lgr::{
-        buffers::{
-            RmbElement,
-            SendRing, //
-        },
+        buffers::SendRing,
+        rmb::RmbElement,
         LinkGroup, //
     },
     link::{

@@ -161,7 +161,7 @@ impl LinkGroup {
             link.close();
         }
         drop(link);
-        let pool = core::mem::replace(&mut *self.buffers.lock(), BufferPool::new());
+        let pool = core::mem::replace(&mut *self.buffers.lock(), BufferPool::new(self.buffer_type));
         drop(pool);
         work::cancel_delayed_sync::<_, 2>(self);
         // The group stays in the table until now, so that whoever ends all groups waits for those

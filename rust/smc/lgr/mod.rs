@@ -13,6 +13,8 @@ pub(crate) mod buffers;
 pub(crate) mod ending;
 mod inbox;
 pub(crate) mod llc;
+pub(crate) mod memory;
+pub(crate) mod rmb;
 pub(crate) mod show;
 pub(crate) mod table;
 
@@ -80,6 +82,7 @@ use crate::smc::{
 use buffers::BufferPool;
 use inbox::Inbox;
 use llc::Llc;
+use memory::BufferType;
 use show::PeerInfo;
 
 pub(crate) use ending::Ending;
@@ -132,6 +135,7 @@ pub(crate) struct LinkGroup {
     pub(crate) terms: Terms,
     pub(crate) peer: Peer,
     pub(crate) port: PortChoice,
+    pub(crate) buffer_type: BufferType,
     #[pin]
     peer_info: SpinLockBh<PeerInfo>,
     net: Arc<NetState>,
@@ -194,6 +198,7 @@ impl LinkGroup {
         let limit = terms.max_conns;
         let now = smc_kapi::module::now_ms();
         let llc = Llc::new()?;
+        let kind = net.settings.buffer_type();
         Arc::pin_init(
             try_pin_init!(Self {
                 id,
@@ -201,6 +206,7 @@ impl LinkGroup {
                 terms,
                 peer,
                 port,
+                buffer_type: kind,
                 peer_info <- new_spinlock_bh!(PeerInfo::UNKNOWN, "smc_lgr_peer"),
                 net,
                 queues,
@@ -208,7 +214,7 @@ impl LinkGroup {
                 state_changed <- new_condvar!("smc_lgr_state_changed"),
                 conns <- new_spinlock_bh!(Conns::new(limit, now)?, "smc_lgr_conns"),
                 link <- new_spinlock_bh!(None, "smc_lgr_link"),
-                buffers <- new_mutex!(BufferPool::new(), "smc_lgr_buffers"),
+                buffers <- new_mutex!(BufferPool::new(kind), "smc_lgr_buffers"),
                 llc <- new_mutex!(llc, "smc_lgr_llc"),
                 llc_news <- new_condvar!("smc_lgr_llc_news"),
                 inbox <- new_spinlock_bh!(Inbox::new()?, "smc_lgr_inbox"),
@@ -377,7 +383,7 @@ impl LinkGroup {
         self: &Arc<Self>,
         link: &Arc<Link>,
         pool: &BufferPool,
-        rmb: &Arc<buffers::Rmb>,
+        rmb: &Arc<rmb::Rmb>,
     ) -> Result {
         let mr = pool.registration(rmb).ok_or(EINVAL)?;
         link.register(&mr)?;
@@ -443,11 +449,6 @@ impl LinkGroup {
     /// A message arrived that no peer may send. BH context.
     pub(crate) fn message_violation(&self, what: &str) {
         pr_warn_ratelimited!("Link group {:08x}: {}; it is ignored.\n", self.id, what);
-    }
-
-    /// Bytes of the group's send rings and RMBs, in use or not.
-    pub(crate) fn buffer_bytes(&self) -> (usize, usize) {
-        self.buffers.lock().bytes()
     }
 
     /// Number of connections.

@@ -48,4 +48,8 @@ impl LinkGroup {
         let llc = self.llc.lock();
         llc.flow.as_ref().map_or(LinkUid(0), LinkFlow::peer_uid)
     }
+    /// Bytes of the group's send rings and RMBs, in use or not.
+    pub(crate) fn buffer_bytes(&self) -> (usize, usize) {
+        self.buffers.lock().bytes()
+    }
 }

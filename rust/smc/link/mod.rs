@@ -224,6 +224,13 @@ impl Link {
         self.registrar.register(mr, access, REGISTRATION_MS)
     }
 
+    /// Registers the memory of a send ring, so that work requests can name it as one range. May
+    /// sleep.
+    pub(crate) fn register_ring(&self, mr: &Arc<Mr>) -> Result {
+        self.registrar
+            .register(mr, Access::LOCAL_READ, REGISTRATION_MS)
+    }
+
     /// Milliseconds of the monotonic clock when a message last arrived.
     pub(crate) fn heard_at(&self) -> u64 {
         self.heard_at.load(Relaxed)

@@ -37,9 +37,6 @@ use crate::smc::{
     link::Link, //
 };
 
-/// Buffers are physically contiguous.
-const PHYS_CONT_BUFS: u8 = 0;
-
 /// Link groups.
 pub(super) fn dump_groups(dump: &mut Dump<'_>) -> Result {
     each_group(dump, |dump, group| put_group(dump, group))
@@ -92,7 +89,7 @@ fn put_group(dump: &mut Dump<'_>, group: &Arc<LinkGroup>) -> Result {
                 _ => lgr_type::NONE,
             };
             out.put_u8(attr::TYPE, kind)?;
-            out.put_u8(attr::BUF_TYPE, PHYS_CONT_BUFS)?;
+            out.put_u8(attr::BUF_TYPE, group.buffer_type.number())?;
             // CAST: The attribute has room for the lower half only.
             out.put_u8(attr::VLAN_ID, group.port.vlan.unwrap_or(0) as u8)?;
             let cookie = group.net().id().cookie();
