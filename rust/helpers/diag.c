@@ -10,10 +10,8 @@
 int smc_rs_helper_diag_start(struct sk_buff *skb, const struct nlmsghdr *nlh,
 			     int (*dump)(struct sk_buff *skb, struct netlink_callback *cb))
 {
-	struct netlink_dump_control control = {
-		.dump = dump,
-		.min_dump_alloc = SKB_WITH_OVERHEAD(32768),
-	};
+	/* No least size: what a part may have is what the reader has room for, a page at least. */
+	struct netlink_dump_control control = { .dump = dump };
 
 	return netlink_dump_start(sock_net(skb->sk)->diag_nlsk, skb, nlh, &control);
 }
