@@ -41,7 +41,12 @@ under_smc_run() {
 	smc_run python3 "$WORK/program.py" | tee "$WORK/program.out"
 	grep -q "^family $1\$" "$WORK/program.out"
 }
+tuning() {
+	grep -r . /proc/sys/net/core /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem 2>/dev/null
+}
+tuning >"$WORK/tuning"
 check "a program under smc_run loads it, too" under_smc_run 43
+check "smc_run tunes nothing for the whole system" diff "$WORK/tuning" <(tuning)
 check "the module is there" loaded
 check "it can be unloaded once more" wait_for 10 rmmod smc_rs
 mkdir -p /etc/modprobe.d

@@ -20,6 +20,12 @@ check "there are no sockets" is "[]" sockets a x -a
 echo_server a smc "$A" 7000
 check "a listener is shown" is "LISTEN $A:7000" sockets a '" ".join(f"{s["state"]} {s["local"]}" for s in x)' -l
 check "and is not connected" is "[]" sockets a x
+# below FAMILY PORT: the TCP socket of a listener, in a list of TCP sockets of that family only.
+below() {
+	in_a ss -"$1" -Htln "sport = :$2" | grep -q .
+}
+check "the TCP socket below it is shown as one of IPv4" below 4 7000
+refuse "and not as one of IPv6" below 6 7000
 start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --hold 60000 --timeout 120
 connected() {
 	is "ACTIVE SMCR" sockets "$1" '" ".join(f"{s["state"]} {s["mode"]}" for s in x)'

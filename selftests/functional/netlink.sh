@@ -150,7 +150,12 @@ check "no receive buffer is in use" wait_for 10 is 0 stats b RX_RMB_USAGE
 
 # 5. Counters set back for the reader only.
 export HOME=$WORK
+in_public() {
+	find /tmp /var/tmp /dev/shm -newer "$WORK/after" ! -path "$WORK*"
+}
+refuse "without a folder of the user's counters are not set back" in_b env -u HOME smcr stats reset
 check "counters are set back" in_b smcr stats reset
+check "nothing is put where everybody can write" is "" in_public
 check "to zero" is 0 json smcr b 'x["SMCR"]["SMC_TX_BYTES"]' stats
 check "but not for others" test "$(stats b TX_BYTES)" -ge $bytes
 
