@@ -69,6 +69,7 @@ int smc_rs_helper_socket_getsockopt(struct socket *sock, int level, int name,
 bool smc_rs_helper_tcp_has_ipsec_policy(struct sock *sk);
 bool smc_rs_helper_tcp_has_signature(const struct sock *sk);
 bool smc_rs_helper_tcp_has_fastopen(const struct sock *sk);
+bool smc_rs_helper_tcp_may_fastopen(const struct sock *sk);
 bool smc_rs_helper_tcp_reports_inq(const struct sock *sk);
 int smc_rs_helper_tcp_egress_ifindex(struct sock *sk);
 u32 smc_rs_helper_tcp_urgent_mark(const struct sock *sk, bool *present);

@@ -84,6 +84,11 @@ bool smc_rs_helper_tcp_has_fastopen(const struct sock *sk)
 	       READ_ONCE(inet_csk(sk)->icsk_accept_queue.fastopenq.max_qlen);
 }
 
+bool smc_rs_helper_tcp_may_fastopen(const struct sock *sk)
+{
+	return READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_fastopen) & TFO_CLIENT_ENABLE;
+}
+
 bool smc_rs_helper_tcp_reports_inq(const struct sock *sk)
 {
 	return tcp_sk(sk)->recvmsg_inq;

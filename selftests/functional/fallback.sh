@@ -142,6 +142,28 @@ done
 in_a sysctl -qw net.ipv4.tcp_syncookies=1
 check "without them connections use SMC-R again" smcr smc
 
+# Without fast open for clients MSG_FASTOPEN is refused in each state, and changes nothing.
+without_fastopen() {
+	in_b smc_run python3 -SE - "$A" 7000 <<-'PYTHON'
+		import errno, socket, sys
+		def refused(s, *to):
+		    try:
+		        s.sendmsg([b"x"], [], socket.MSG_FASTOPEN, *to)
+		    except OSError as error:
+		        assert error.errno == errno.EOPNOTSUPP, error
+		    else:
+		        sys.exit("it was sent")
+		s, to = socket.socket(), (sys.argv[1], int(sys.argv[2]))
+		refused(s, to)
+		s.connect(to)
+		refused(s)
+		refused(s, to)
+	PYTHON
+}
+in_b sysctl -qw net.ipv4.tcp_fastopen=0
+check "MSG_FASTOPEN where clients may not use it" smcr without_fastopen
+in_b sysctl -qw net.ipv4.tcp_fastopen=1
+
 # 8. Time-outs: a peer that accepts and then is silent on the RDMA side.
 middlebox a add 7000
 # Its queue pair does not exist, so the link may also be found broken before the time-out.

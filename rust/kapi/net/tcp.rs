@@ -391,6 +391,12 @@ impl TcpSocket {
         unsafe { sys::smc_rs_helper_tcp_has_fastopen(self.sk()) }
     }
 
+    /// Whether the namespace lets clients use TCP fast open (`net.ipv4.tcp_fastopen`).
+    pub fn may_fastopen(&self) -> bool {
+        // SAFETY: The socket is valid.
+        unsafe { sys::smc_rs_helper_tcp_may_fastopen(self.sk()) }
+    }
+
     /// Whether `recvmsg()` tells how many bytes are left to read (`TCP_INQ`).
     pub fn reports_inq(&self) -> bool {
         // SAFETY: The socket is valid and a TCP socket.

@@ -390,8 +390,12 @@ fn close_connection(sock: &Sock, conn: &Arc<Connection>) {
     conn.close();
 }
 
-/// `MSG_FASTOPEN` stands for a `connect()` before, also where there is a connection already.
+/// `MSG_FASTOPEN` stands for a `connect()` before, also where there is a connection already, if
+/// the namespace allows it at all.
 fn connect_first(this: &Arc<SmcSocket>, sock: &Sock, msg: &Msg<'_>) -> Result {
+    if !this.tcp()?.may_fastopen() {
+        return Err(EOPNOTSUPP);
+    }
     match this.phase() {
         Phase::Smc(_) => {}
         Phase::Connecting(connecting) if connecting.is_under_way() => {}
