@@ -55,6 +55,28 @@ check "the server's device goes away under traffic" broken_stream a rxe0 7200
 check "it comes back" add_rxe a rxe0
 check "and is used" wait_for 15 smcr good
 
+# A device made anew numbers its queue pairs from the start: the one that the client's old link
+# led to is there again, for another group, while the client still believes in the old one.
+numbers_again() {
+	local status old
+	remove_rxe a rxe0 && add_rxe a rxe0 || return 1
+	wait_for 15 smcr good || return 1
+	start in_b smc_stream ping --family smc --addr "$A" --port 7000 --hold 60000 --timeout 90
+	old=$started
+	wait_for 10 test "$(counter b connections_active)" -ge 1
+	remove_rxe a rxe0 && add_rxe a rxe0 || return 1
+	smcr good --count 1 && smcr good --count 4
+	status=$?
+	# Not only after the seconds in which a silent peer is given up.
+	wait_for 5 ended "$old" || { echo "the old link's connection goes on"; status=1; }
+	stop "$old"
+	return $status
+}
+ended() {
+	! kill -0 "$1"
+}
+check "queue pairs with the numbers of lost ones are told apart" numbers_again
+
 # Removal at any moment of handshakes.
 storm() {
 	local n errors=0 job

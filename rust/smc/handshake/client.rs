@@ -137,7 +137,7 @@ fn first_contact(
     reservation.told_peer = true;
     hs.send(&Message::Confirm(confirm))?;
     group.await_first_link()?;
-    contact.succeed()?;
+    contact.succeed(hs.global)?;
     reservation.keep()
 }
 

@@ -280,13 +280,12 @@ impl FirstContact {
         Self(Some(group))
     }
 
-    fn succeed(mut self) -> Result<(), Stop> {
-        match self.0.take() {
-            Some(group) => group
-                .activate()
-                .map_err(|_| DeclineReason::NOACTLINK.into()),
-            None => Ok(()),
+    fn succeed(mut self, global: &Global) -> Result<(), Stop> {
+        if let Some(group) = self.0.take() {
+            group.activate().map_err(|_| DeclineReason::NOACTLINK)?;
+            global.groups.end_superseded(&group);
         }
+        Ok(())
     }
 }
 

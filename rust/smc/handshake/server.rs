@@ -146,7 +146,7 @@ fn first_contact(
         .start_llc(&link, &confirmed.peer, confirmed.mtu)
         .map_err(|_| DeclineReason::ERR_RDYLNK)?;
     group.await_first_link()?;
-    contact.succeed()?;
+    contact.succeed(hs.global)?;
     reservation.keep()
 }
 

@@ -43,6 +43,8 @@ pub(crate) enum Ending {
     LinkFailed,
     /// The peer deleted the link, or says that our views of the group differ.
     Peer,
+    /// The peer has made its queue pair anew, for another group.
+    Superseded,
     /// The peer broke the protocol on the link.
     Violation,
     /// The device is being removed.
@@ -61,6 +63,7 @@ impl Ending {
             Ending::FirstContactFailed => Some("its first connection could not be set up"),
             Ending::LinkFailed => Some("its link failed"),
             Ending::Peer => Some("the peer ended it"),
+            Ending::Superseded => Some("the peer lost its end and has made a new one"),
             Ending::Violation => Some("the peer broke the protocol"),
             Ending::DeviceRemoved => Some("its device was removed"),
         }

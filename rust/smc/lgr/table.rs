@@ -110,7 +110,9 @@ impl GroupTable {
     }
 
     /// Finds the group that holds the link to the queue pair which the server named. Its first
-    /// contact may still be under way here while the server has seen the end of it.
+    /// contact may still be under way here while the server has seen the end of it. The youngest
+    /// one counts: a server that lost its queue pairs gives their numbers to new ones before this
+    /// side finds out.
     pub(crate) fn for_client(
         &self,
         net: &Arc<NetState>,
@@ -120,6 +122,7 @@ impl GroupTable {
         self.groups
             .lock()
             .iter()
+            .rev()
             .find(|group| {
                 group.role == Role::Client
                     && !group.is_ending()
@@ -204,6 +207,21 @@ impl GroupTable {
                 None => return,
             }
         }
+    }
+
+    /// Ends the groups whose peer has lost its end: `confirmed` has a link to the queue pair that
+    /// theirs led to, and that was shown by messages over the link itself, not only claimed.
+    pub(crate) fn end_superseded(&self, confirmed: &Arc<LinkGroup>) {
+        let Some(qpn) = confirmed.link().and_then(|link| link.peer_qpn()) else {
+            return;
+        };
+        self.end_matching(Ending::Superseded, |group| {
+            group.id != confirmed.id
+                && group.net().id() == confirmed.net().id()
+                && group.peer.gid == confirmed.peer.gid
+                && group.port.same_as(&confirmed.port)
+                && group.has_link_to(qpn)
+        });
     }
 
     /// Tells the links on `device` about an event of one of its ports.
