@@ -121,7 +121,7 @@ fn show_connection(out: &SeqFile, group: &LinkGroup, conn: &Connection) {
         group.id,
         group.port.device.name().as_str(),
         snapshot.send_len,
-        conn.rmb_size().bytes(),
+        conn.rmb().len(),
         conn.rmb().index().get(),
         snapshot.readable,
         snapshot.unsent,

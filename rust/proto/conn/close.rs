@@ -180,9 +180,19 @@ impl CloseState {
         !self.received.is_empty()
     }
 
+    /// Whether the peer ended what it sends in order, with S or C, whatever came afterwards.
+    pub const fn peer_ended_stream(&self) -> bool {
+        self.received.contains(ConnFlags::SENDING_DONE) || self.received.contains(ConnFlags::CLOSED)
+    }
+
     /// Whether the application may hand over more data.
     pub const fn may_send(&self) -> bool {
         matches!(self.state, ConnState::Active | ConnState::AppCloseWait1) && !self.peer_left()
+    }
+
+    /// Whether this side has not ended its direction, of which the peer, having closed, reads no more.
+    pub const fn has_lost_reader(&self) -> bool {
+        matches!(self.state, ConnState::AppCloseWait1) && self.peer_left()
     }
 
     /// Applies `event` and says what is to be done.
@@ -245,7 +255,7 @@ impl CloseState {
 
     /// What a reset means to the application, which is `plain` in the midst of a connection. After
     /// the ends of both directions it means nothing.
-    const fn reset_error(&self, plain: CloseError) -> Option<CloseError> {
+    pub(super) const fn reset_error(&self, plain: CloseError) -> Option<CloseError> {
         match self.state {
             ConnState::AppCloseWait1 => Some(CloseError::NobodyReads),
             ConnState::AppCloseWait2 | ConnState::PeerCloseWait2 | ConnState::AppFinCloseWait => {

@@ -292,10 +292,21 @@ impl Conn {
 
     /// The TCP connection was reset, `after_end` of what the peer sends through it: then what the
     /// peer said about that end here may still be on its way.
+    ///
+    /// Nothing happens when the peer has said itself that it aborted.
     pub fn tcp_reset(&mut self, after_end: bool) -> Events {
+        if self.close.received().contains(ConnFlags::ABORT) {
+            return Events::NONE;
+        }
         if after_end && !self.close.peer_is_done() {
             let _ = self.apply(CloseEvent::PeerDone);
         }
+        self.abort()
+    }
+
+    /// The application sent to a peer that has closed ([`SendError::PeerClosed`]). On TCP, whose
+    /// peer answers that with a reset, the call succeeds and the next ones fail.
+    pub fn sent_in_vain(&mut self) -> Events {
         self.abort()
     }
 
@@ -378,13 +389,15 @@ impl Conn {
         events.with(self.wanted())
     }
 
-    /// The peer closed: data that waits can reach nobody, and a close that waits for it goes on.
+    /// The peer closed: data that waits can reach nobody, what it has not consumed it never will, and
+    /// a close that waits for the data goes on.
     ///
     /// The RFC asks for a reset (section 4.8.1, step 4A). The peer is past listening, so the reset is
     /// local: writers get an error while what the peer sent before stays readable.
     fn drop_undeliverable(&mut self) -> Events {
-        if self.tx.discard_pending() > 0 {
-            self.error = self.error.or(Some(CloseError::PeerAborted));
+        let is_lost = self.tx.discard_pending() > 0 || !self.tx.all_acked();
+        if is_lost && self.error.is_none() {
+            self.error = self.close.reset_error(CloseError::PeerAborted);
         }
         self.tx_urgent = TxUrgent::Idle;
         self.end_if_drained()

@@ -46,6 +46,11 @@ impl Conn {
         self.close.peer_is_done()
     }
 
+    /// Whether the peer said that its stream ends behind what is readable, which a reset did not cut.
+    pub const fn stream_has_ended(&self) -> bool {
+        self.close.peer_ended_stream()
+    }
+
     /// Where the readable bytes are in the RMB element, after skipping the first `skip`.
     ///
     /// At most `max` bytes, and not past the urgent mark: one read ends there, as it does on TCP.

@@ -11,8 +11,10 @@ use crate::wire::cdc::CdcMessage;
 /// Why the application may not send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// Writing was shut down here, or the peer closed; corresponds to `EPIPE`.
+    /// Writing was shut down here; corresponds to `EPIPE`.
     Shutdown,
+    /// The peer closed, and nothing can reach it; see [`Conn::sent_in_vain`].
+    PeerClosed,
     /// The connection ended with an error.
     Ended(CloseError),
 }
@@ -26,6 +28,9 @@ impl Conn {
     pub fn may_send(&self) -> Result<(), SendError> {
         match self.error {
             Some(error) => Err(SendError::Ended(error)),
+            None if self.closing.is_none() && self.close.has_lost_reader() => {
+                Err(SendError::PeerClosed)
+            }
             None if self.closing.is_some() || !self.close.may_send() => Err(SendError::Shutdown),
             None => Ok(()),
         }

@@ -2,7 +2,7 @@
 
 //! Single CDC messages that a connection must take, refuse or ignore.
 
-use smc_proto::conn::{Conn, ConnParams, Events, SendError, Violation};
+use smc_proto::conn::{CloseError, Conn, ConnParams, Events, SendError, Violation};
 use smc_proto::ids::AlertToken;
 use smc_proto::state::ConnState;
 use smc_proto::window::Mover;
@@ -102,6 +102,56 @@ fn data_for_a_peer_that_closed_is_an_error() {
     assert!(matches!(conn.may_send(), Err(SendError::Ended(_))));
     // What the peer had sent can still be read.
     assert_eq!(conn.readable(), 5);
+}
+
+#[test]
+fn data_that_crosses_a_close_is_answered_by_an_error() {
+    for (consumed, expected) in [(40, None), (39, Some(CloseError::NobodyReads))] {
+        let mut conn = victim();
+        conn.commit(40);
+        let plan = conn.next_write(40).unwrap();
+        conn.posted(&plan);
+        let mut closed = message(1, 5);
+        closed.conn_flags = ConnFlags::CLOSED;
+        closed.cons.count = consumed;
+        conn.on_cdc(&closed).unwrap();
+        assert_eq!(conn.error(), expected, "{consumed} bytes consumed");
+    }
+}
+
+#[test]
+fn one_send_to_a_peer_that_closed_is_in_vain() {
+    let mut conn = victim();
+    let mut closed = message(1, 5);
+    closed.conn_flags = ConnFlags::CLOSED;
+    conn.on_cdc(&closed).unwrap();
+    assert_eq!(conn.may_send(), Err(SendError::PeerClosed));
+    let events = conn.sent_in_vain();
+    assert!(events.contains(Events::READABLE.with(Events::WRITABLE)));
+    let ended = SendError::Ended(CloseError::NobodyReads);
+    assert_eq!(conn.may_send(), Err(ended));
+    assert_eq!(conn.readable(), 5);
+    assert!(conn.stream_has_ended());
+
+    // Whoever has shut writing down learns only that.
+    let mut conn = victim();
+    conn.shutdown_write();
+    conn.on_cdc(&closed).unwrap();
+    assert_eq!(conn.may_send(), Err(SendError::Shutdown));
+}
+
+#[test]
+fn a_reset_of_tcp_adds_nothing_to_an_abort() {
+    let mut conn = victim();
+    let mut aborted = message(1, 5);
+    aborted.conn_flags = ConnFlags::ABORT;
+    conn.on_cdc(&aborted).unwrap();
+    let before = *conn.close_state();
+    assert!(conn.tcp_reset(false).is_empty());
+    assert!(conn.tcp_reset(true).is_empty());
+    assert_eq!(*conn.close_state(), before);
+    assert_eq!(conn.readable(), 5);
+    assert!(!conn.stream_has_ended());
 }
 
 #[test]

@@ -6,10 +6,7 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use smc_kapi::{
-    module::now_ms,
-    net::TcpSocket, //
-};
+use smc_kapi::module::now_ms;
 use smc_proto::conn::{
     CloseError,
     Conn, //
@@ -46,12 +43,6 @@ impl Connection {
     /// Resets the connection.
     pub(crate) fn abort(self: &Arc<Self>) {
         self.end(Conn::abort);
-    }
-
-    /// The TCP connection below was reset.
-    pub(crate) fn tcp_reset(self: &Arc<Self>, tcp: &TcpSocket) {
-        let after_end = tcp.sock().err() == -EPIPE.to_errno();
-        self.end(|conn| conn.tcp_reset(after_end));
     }
 
     /// The link is lost. Returns it for the caller to drop in process context.
@@ -135,6 +126,7 @@ impl Connection {
         // not the last one, and no open socket keeps the device from going.
         drop(link);
         self.cancel_uncork();
+        self.cancel_reset();
         if self.group.forget(self) {
             self.rmb.mark_used(touched);
         }

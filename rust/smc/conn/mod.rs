@@ -44,10 +44,7 @@ use smc_proto::{
         ConnParams,
         Events, //
     },
-    ids::{
-        AlertToken,
-        BufSize, //
-    },
+    ids::AlertToken,
     lgr::element_address,
     reason::DeclineReason,
     window::MAX_UNACKED,
@@ -99,6 +96,9 @@ pub(crate) struct Connection {
     /// Lets go of writes that were held back.
     #[pin]
     uncork: DelayedWork<Connection>,
+    /// Gives up waiting for the peer's word on a reset of the TCP connection.
+    #[pin]
+    reset: DelayedWork<Connection, 1>,
     /// The socket whose sleepers and pollers are woken; `None` before accept and after close.
     #[pin]
     owner: SpinLockBh<Option<SockRef>>,
@@ -106,6 +106,9 @@ pub(crate) struct Connection {
 
 impl_has_delayed_work! {
     impl HasDelayedWork<Self> for Connection { self.uncork }
+}
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self, 1> for Connection { self.reset }
 }
 
 struct Inner {
@@ -119,6 +122,8 @@ struct Inner {
     waiting_since: Option<u64>,
     /// Since when nothing was heard of a peer that has ended the TCP connection, in ms.
     silent_since: Option<u64>,
+    /// The TCP connection was reset; whether after the peer's end of it.
+    tcp_reset: Option<bool>,
     /// Bytes that were ever posted.
     sent: u64,
     /// The connection is counted as established.
@@ -169,11 +174,13 @@ impl Connection {
                     corked: false,
                     waiting_since: None,
                     silent_since: None,
+                    tcp_reset: None,
                     sent: 0,
                     counted: false,
                     error_reported: false,
                 }, "smc_connection"),
                 uncork <- new_delayed_work!("smc_connection_uncork"),
+                reset <- new_delayed_work!("smc_connection_reset"),
                 owner <- new_spinlock_bh!(None, "smc_connection_owner"),
             }? Error),
             GFP_KERNEL,
@@ -483,10 +490,5 @@ impl Connection {
             sock.set_err(-error.to_errno());
             sock.wake_error();
         }
-    }
-
-    /// Payload size of the local RMB element as it is told to the peer.
-    pub(crate) fn rmb_size(&self) -> BufSize {
-        self.rmb.size()
     }
 }

@@ -185,7 +185,7 @@ impl Read<'_> {
         let skip = self.copied_ahead();
         let left = u32::try_from(self.len - self.copied).unwrap_or(u32::MAX);
         let peek = self.how & flags::PEEK != 0;
-        let (spans, readable, end, passed) = self
+        let (spans, readable, end, finished, passed) = self
             .conn
             .with(|conn| {
                 if self.copied == 0 {
@@ -196,6 +196,7 @@ impl Read<'_> {
                     conn.recv_spans(skip, max),
                     conn.readable(),
                     is_end(conn),
+                    conn.stream_has_ended(),
                     conn.passed_urgent(),
                 )
             })
@@ -212,6 +213,10 @@ impl Read<'_> {
         }
         if self.copied > 0 && self.sock.err() != 0 {
             // The next call reports it.
+            return Ok(Step::Done);
+        }
+        if finished {
+            // For readers, an error that came after the end of the stream is none.
             return Ok(Step::Done);
         }
         self.sock.take_err()?;

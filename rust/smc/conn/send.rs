@@ -3,8 +3,7 @@
 //! Writing to a connection from user memory.
 //!
 //! The socket's send mutex is held to look and to copy, so there is one writer, and let go of to
-//! sleep; the connection's lock is
-//! held only to look at cursors, to move them and to post, never while bytes are copied.
+//! sleep; the connection's lock is held only to look at cursors, to move them and to post, never while bytes are copied.
 
 use kernel::{
     prelude::*,
@@ -125,9 +124,14 @@ impl Connection {
     ) -> Result<usize> {
         self.check_open(sock)?;
         let left = u32::try_from(left).unwrap_or(u32::MAX);
+        let mut in_vain = false;
         let spans = self
             .with(|conn| {
-                conn.may_send()?;
+                match conn.may_send() {
+                    // It is copied like other data, which shows whether it can be.
+                    Err(SendError::PeerClosed) => in_vain = true,
+                    may => may?,
+                }
                 if urgent && conn.urgent_busy() {
                     return Ok(conn.reserve(0));
                 }
@@ -139,11 +143,8 @@ impl Connection {
                 Ok(spans)
             })
             .ok_or(ENOTCONN)?
-            .map_err(|error: SendError| match error {
-                SendError::Shutdown => EPIPE,
-                // The error itself was reported, once, through the socket.
-                SendError::Ended(_) => EPIPE,
-            })?;
+            // The error itself was reported, once, through the socket.
+            .map_err(|_: SendError| EPIPE)?;
         let wanted = spans[0].len as usize + spans[1].len as usize;
         if wanted == 0 {
             return Ok(0);
@@ -159,6 +160,10 @@ impl Connection {
         }
         if copied == 0 {
             return Err(EFAULT);
+        }
+        if in_vain {
+            self.update(Conn::sent_in_vain);
+            return Ok(copied);
         }
         let all = copied as u32 == left;
         let mut held = false;

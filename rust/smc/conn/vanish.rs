@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A peer that is gone without having said so.
+//! A peer that is gone and has not said so, or not yet.
 //!
 //! The message that says how a connection ends can be missing: on Linux, the process that is killed
 //! while all send slots of its link are in use sends none. The TCP connection then tells of the end.
+//! It may also be faster: data and the word that the peer aborted go over the link, the reset beside
+//! them.
 
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    workqueue::WorkItem, //
+};
 use smc_kapi::{
     module::now_ms,
     net::{
         TcpSocket,
         TcpState, //
-    }, //
+    },
+    work, //
 };
 use smc_proto::conn::Conn;
 
@@ -20,6 +27,8 @@ use super::Connection;
 /// How long a peer that has ended the TCP connection may be silent. Its last data and the message
 /// about the end may be behind those of other connections, or have to be sent again.
 const VANISH_MS: u64 = 10_000;
+/// How long a reset of the TCP connection waits for what the peer sent before it, in milliseconds.
+const RESET_MS: u32 = 100;
 
 impl Connection {
     /// Looks whether the peer has ended the TCP connection below. Any context.
@@ -34,6 +43,39 @@ impl Connection {
         let since = self.inner.lock().silent_since;
         if since.is_some_and(|at| now.saturating_sub(at) >= VANISH_MS) {
             self.end(Conn::peer_vanished);
+        }
+    }
+
+    /// The TCP connection below was reset. Data that the peer sent before may still be read, as on
+    /// TCP, so it gets a moment to arrive. Any context.
+    pub(crate) fn tcp_reset(self: &Arc<Self>, tcp: &TcpSocket) {
+        let after_end = tcp.sock().err() == -EPIPE.to_errno();
+        let has_left = self.with(|conn| conn.close_state().peer_left());
+        let waits = {
+            let mut inner = self.inner.lock();
+            inner.tcp_reset = Some(after_end);
+            has_left == Some(false) && inner.link.is_some()
+        };
+        if waits {
+            work::schedule::<_, 1>(self.group.writer_queue(), self, RESET_MS);
+        } else {
+            self.end(|conn| conn.tcp_reset(after_end));
+        }
+    }
+
+    /// The connection is over, however its TCP connection ended.
+    pub(super) fn cancel_reset(self: &Arc<Self>) {
+        drop(work::try_cancel_delayed::<_, 1>(self));
+    }
+}
+
+impl WorkItem<1> for Connection {
+    type Pointer = Arc<Connection>;
+
+    fn run(this: Arc<Connection>) {
+        let reset = this.inner.lock().tcp_reset.take();
+        if let Some(after_end) = reset {
+            this.end(|conn| conn.tcp_reset(after_end));
         }
     }
 }

@@ -50,8 +50,6 @@ const fn and_rest(excuse: Excuse) -> Excuse {
     }
 }
 
-const CLOSED: &str = "the peer has said that it closed: what is sent to it would be lost, and \
-    EPIPE says so at once, where TCP learns it from the answer";
 const BUFFERS: &str = "sizes of buffers are those of net.smc, not of net.ipv4";
 const URGENT: &str = "the protocol has one urgent byte at a time: nothing is sent after it \
     before it was read or passed over";
@@ -62,8 +60,6 @@ const TIME: &str = "bytes that an adapter has written have no time of arrival";
 
 /// The list.
 pub(crate) const EXCUSES: &[Excuse] = &[
-    and_rest(one(RDMA, "PeerClosed", "", "", "EPIPE", CLOSED)),
-    and_rest(one(RDMA, "close: ", "peer: send", "3", "EPIPE", CLOSED)),
     and_rest(one(
         RDMA,
         "urgent: a second one",

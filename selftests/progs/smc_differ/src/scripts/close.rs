@@ -77,6 +77,19 @@ pub(super) const SCRIPTS: &[Script] = &[
         ],
     ),
     (
+        "close: zero linger, right behind the data",
+        State::Client,
+        &[
+            Do(Call::Linger(0)),
+            SEND,
+            Close,
+            PeerWait(POLLHUP),
+            Peer(Call::Recv(10, 0)),
+            Peer(Call::Recv(10, 0)),
+            Peer(Call::Recv(10, 0)),
+        ],
+    ),
+    (
         "close: after shutdown",
         State::Client,
         &[
