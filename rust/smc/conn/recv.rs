@@ -28,7 +28,10 @@ use smc_proto::{
     urgent::UrgentError, //
 };
 
-use super::Connection;
+use super::{
+    vanish::reset_jiffies,
+    Connection, //
+};
 use crate::smc::sock::wait::wait_until;
 
 /// How a read is to be done.
@@ -150,7 +153,14 @@ impl Read<'_> {
                     let conn = self.conn;
                     let seen = self.copied_ahead();
                     let sock = self.sock;
-                    let ready = wait_until(sock, &mut timeout, || {
+                    // Not even a call that does not block answers between a reset and the data
+                    // that came before it.
+                    let mut last_words = reset_jiffies();
+                    let limit = match timeout {
+                        0 => &mut last_words,
+                        _ => &mut timeout,
+                    };
+                    let ready = wait_until(sock, limit, || {
                         conn.has_news_for_reader(seen) || sock.shutdown_mask() & shutdown::RCV != 0
                     });
                     if let Err(error) = ready {
@@ -223,7 +233,7 @@ impl Read<'_> {
         if end || self.sock.shutdown_mask() & shutdown::RCV != 0 {
             return Ok(Step::Done);
         }
-        if nonblocking {
+        if nonblocking && !self.conn.awaits_last_words() {
             return if self.copied > 0 {
                 Ok(Step::Done)
             } else {

@@ -8,13 +8,16 @@
 //! them.
 
 use kernel::{
+    ffi::c_long,
     prelude::*,
     sync::Arc,
+    time::msecs_to_jiffies,
     workqueue::WorkItem, //
 };
 use smc_kapi::{
     module::now_ms,
     net::{
+        Sock,
         TcpSocket,
         TcpState, //
     },
@@ -22,7 +25,11 @@ use smc_kapi::{
 };
 use smc_proto::conn::Conn;
 
-use super::Connection;
+use super::{
+    Connection,
+    Stage, //
+};
+use crate::smc::sock::wait::wait_until;
 
 /// How long a peer that has ended the TCP connection may be silent. Its last data and the message
 /// about the end may be behind those of other connections, or have to be sent again.
@@ -63,10 +70,33 @@ impl Connection {
         }
     }
 
+    /// Whether the TCP connection was reset and the peer's last words are still waited for.
+    pub(super) fn awaits_last_words(&self) -> bool {
+        let inner = self.inner.lock();
+        match &inner.stage {
+            Stage::Live { conn, .. } => inner.tcp_reset.is_some() && !conn.close_state().peer_left(),
+            _ => false,
+        }
+    }
+
+    /// Waits for the peer's last words, if the TCP connection was reset: what is said of the
+    /// connection afterwards holds. May sleep.
+    pub(crate) fn await_last_words(&self, sock: &Sock) {
+        if self.awaits_last_words() {
+            // A signal ends the wait; then the answer is the one of the moment.
+            let _ = wait_until(sock, &mut reset_jiffies(), || !self.awaits_last_words());
+        }
+    }
+
     /// The connection is over, however its TCP connection ended.
     pub(super) fn cancel_reset(self: &Arc<Self>) {
         drop(work::try_cancel_delayed::<_, 1>(self));
     }
+}
+
+/// The longest wait for a peer's last words.
+pub(super) fn reset_jiffies() -> c_long {
+    msecs_to_jiffies(RESET_MS) as c_long
 }
 
 impl WorkItem<1> for Connection {

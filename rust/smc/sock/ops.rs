@@ -368,7 +368,9 @@ fn make(net: &Net, sock: &Sock, family: u16) -> Result<Arc<SmcSocket>> {
 }
 
 /// Whether TCP would not call it a connection any more: both directions have ended, or it was reset.
+/// May sleep.
 pub(super) fn is_over(conn: &Connection, sock: &Sock) -> bool {
+    conn.await_last_words(sock);
     let shut = sock.shutdown_mask() & shutdown::SEND != 0;
     conn.with(|conn| conn.error().is_some() || (shut && conn.is_end_of_data()))
         .unwrap_or(true)
