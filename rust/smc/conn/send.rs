@@ -3,7 +3,8 @@
 //! Writing to a connection from user memory.
 //!
 //! The socket's send mutex is held to look and to copy, so there is one writer, and let go of to
-//! sleep; the connection's lock is held only to look at cursors, to move them and to post, never while bytes are copied.
+//! sleep; the connection's lock is held only to look at cursors, to move them and to post, never
+//! while bytes are copied.
 
 use kernel::{
     prelude::*,

@@ -57,26 +57,22 @@ impl Connection {
     /// TCP, so it gets a moment to arrive. Any context.
     pub(crate) fn tcp_reset(self: &Arc<Self>, tcp: &TcpSocket) {
         let after_end = tcp.sock().err() == -EPIPE.to_errno();
-        let has_left = self.with(|conn| conn.close_state().peer_left());
-        let waits = {
-            let mut inner = self.inner.lock();
-            inner.tcp_reset = Some(after_end);
-            has_left == Some(false) && inner.link.is_some()
-        };
-        if waits {
+        self.inner.lock().tcp_reset = Some(after_end);
+        if self.awaits_last_words() {
             work::schedule::<_, 1>(self.group.writer_queue(), self, RESET_MS);
         } else {
             self.end(|conn| conn.tcp_reset(after_end));
         }
     }
 
-    /// Whether the TCP connection was reset and the peer's last words are still waited for.
+    /// Whether the TCP connection was reset and the peer's last words may still come over the link.
     pub(super) fn awaits_last_words(&self) -> bool {
         let inner = self.inner.lock();
-        match &inner.stage {
-            Stage::Live { conn, .. } => inner.tcp_reset.is_some() && !conn.close_state().peer_left(),
+        let may_come = match &inner.stage {
+            Stage::Live { conn, .. } => conn.error().is_none() && !conn.close_state().peer_left(),
             _ => false,
-        }
+        };
+        may_come && inner.tcp_reset.is_some() && inner.link.is_some()
     }
 
     /// Waits for the peer's last words, if the TCP connection was reset: what is said of the
