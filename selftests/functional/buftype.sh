@@ -51,7 +51,6 @@ all_virtual() {
 	local all virtual
 	all=$(buffer_bytes)
 	virtual=$(virtual_bytes)
-	echo "of $all bytes $virtual are virtual"
 	[ "$all" -gt 0 ] && [ "$all" = "$virtual" ]
 }
 some_virtual() {
@@ -86,10 +85,8 @@ check "their buffers are contiguous" none_virtual
 check "link groups are made with type 1" new_groups 1 1
 check "both ends say so" is "1 1" types
 check "all of their buffers are virtual" wait_for 20 all_virtual
-note "$(all_virtual)"
 streams "type 1"
 check "still all of their buffers are virtual" wait_for 20 all_virtual
-note "$(all_virtual)"
 echo 0 | in_a tee /proc/sys/net/smc/smcr_buf_type >/dev/null
 check "a connection joins after the setting has changed" smcr ping_from_b smc "$A" 7000
 check "a link group keeps its type" is "1 1" types
