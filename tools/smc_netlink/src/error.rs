@@ -29,6 +29,11 @@ impl Error {
             _ => None,
         }
     }
+
+    /// Whether events were lost because they came faster than they were read; more may follow.
+    pub fn is_overrun(&self) -> bool {
+        matches!(self, Self::System(error) if error.raw_os_error() == Some(libc::ENOBUFS))
+    }
 }
 
 impl fmt::Display for Error {
@@ -64,6 +69,14 @@ impl From<io::Error> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lost_events_are_told_from_other_failures() {
+        let system = |errno| Error::System(io::Error::from_raw_os_error(errno));
+        assert!(system(libc::ENOBUFS).is_overrun());
+        assert!(!system(libc::EBADF).is_overrun());
+        assert!(!Error::Kernel(libc::ENOBUFS).is_overrun());
+    }
 
     #[test]
     fn errors_are_sentences_that_say_what_to_do() {

@@ -108,7 +108,7 @@ impl Events {
     ///
     /// # Errors
     ///
-    /// When events were lost, or the kernel cannot be listened to.
+    /// When events were lost ([`crate::Error::is_overrun`]), or the kernel cannot be listened to.
     pub fn next(&self) -> Result<Vec<Event>> {
         let events = self.0.events()?;
         Ok(events

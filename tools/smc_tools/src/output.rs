@@ -26,14 +26,8 @@ pub fn finish(program: &str, outcome: Outcome) -> ExitCode {
 /// # Errors
 ///
 /// A sentence when it cannot be written.
-pub fn print(text: &str) -> Outcome {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("the output cannot be written: {error}."))
-        }
-        _ => Ok(()),
-    }
+pub fn print(output: &str) -> Outcome {
+    text(output).map(drop)
 }
 
 /// Prints a value as JSON, in one line.
@@ -42,8 +36,31 @@ pub fn print(text: &str) -> Outcome {
 ///
 /// As [`print`].
 pub fn print_json(value: &impl Serialize) -> Outcome {
-    let text = serde_json::to_string(value).map_err(|error| format!("{error}."))?;
-    print(&(text + "\n"))
+    line_of_json(value).map(drop)
+}
+
+/// Prints a text that others may follow; false when the reader has gone away and wants none.
+///
+/// # Errors
+///
+/// As [`print`].
+pub fn text(text: &str) -> Result<bool, String> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(format!("the output cannot be written: {error}.")),
+    }
+}
+
+/// Prints a value as JSON, in one line, as [`text`] does.
+///
+/// # Errors
+///
+/// As [`print`].
+pub fn line_of_json(value: &impl Serialize) -> Result<bool, String> {
+    let line = serde_json::to_string(value).map_err(|error| format!("{error}."))?;
+    text(&(line + "\n"))
 }
 
 /// The name of a network device; empty when there is none of that number.
