@@ -106,6 +106,15 @@ moving() {
 	in_b smc top -i 0.5 -n 1 | grep -q "SMCR rxe1 .*[KM] "
 }
 check "top shows a connection that moves" wait_for 20 moving
+moving_link() {
+	in_b smc top -i 0.5 -n 1 | grep -qE "^[0-9a-f]{8} +1 rxe1/1 .*[KM] "
+}
+check "top shows the rate of its link" wait_for 20 moving_link
+top_json() {
+	[ "$(in_b smc --json top -i 0.5 -n 1 | of_json "$1")" = True ]
+}
+check "top has it as JSON too" wait_for 20 top_json \
+	'x["links"][0]["sent"] > 0 and x["connections"][0]["mode"] == "SMCR"'
 in_b smc top -i 1 -n 1 | sed 's/^/# /'
 stop_all
 check "the connections are gone" gone 20 a b

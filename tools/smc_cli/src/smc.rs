@@ -44,7 +44,11 @@ pub enum Action {
         #[arg(short = 'n', long)]
         count: Option<u32>,
     },
-    /// Connections with their rates, again and again
+    /// Rates of connections and links, and how many connections stay on TCP
+    ///
+    /// On a terminal this is a live view with a picture of the last intervals: "l" shows links, "c"
+    /// connections, Tab the other table, the arrow keys scroll it, and "q", Esc or Ctrl-C end the
+    /// view. Elsewhere, and with --count or --json, each look is printed below the last one.
     Top {
         /// Seconds between two looks
         #[arg(short, long, default_value_t = 1.0)]
