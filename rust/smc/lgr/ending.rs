@@ -160,12 +160,12 @@ impl LinkGroup {
                 drop(conn.link_down());
             }
         }
-        if let Some(link) = &link {
-            link.close();
+        let empty = BufferPool::new(self.buffer_type);
+        let pool = core::mem::replace(&mut *self.buffers.lock(), empty);
+        match link {
+            Some(link) => link.close(pool),
+            None => drop(pool),
         }
-        drop(link);
-        let pool = core::mem::replace(&mut *self.buffers.lock(), BufferPool::new(self.buffer_type));
-        drop(pool);
         work::cancel_delayed_sync::<_, 2>(self);
         // The group stays in the table until now, so that whoever ends all groups waits for those
         // that are being taken apart.

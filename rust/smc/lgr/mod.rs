@@ -258,7 +258,7 @@ impl LinkGroup {
         let mut slot = self.link.lock();
         if self.state() != State::Pending {
             drop(slot);
-            link.close();
+            link.close(BufferPool::new(self.buffer_type));
             return Err(ENOLINK);
         }
         *slot = Some(link.clone());

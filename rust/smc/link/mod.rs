@@ -55,7 +55,10 @@ use smc_proto::{
 
 use crate::smc::{
     device::PortChoice,
-    lgr::LinkGroup, //
+    lgr::{
+        buffers::BufferPool,
+        LinkGroup, //
+    },
 };
 
 /// Local ACK timeout exponent: 4.096 us * 2^15, about 134 ms.
@@ -93,6 +96,9 @@ pub(crate) struct Link {
     // Unmapped when no queue pair names them any more.
     pub(crate) tx_memory: tx::SendMemory,
     rx_memory: rx::ReceiveMemory,
+    /// Those of the group, once it has ended.
+    #[pin]
+    buffers: SpinLockBh<Option<BufferPool>>,
 }
 
 impl Link {
@@ -139,6 +145,7 @@ impl Link {
                 tx <- new_spinlock_bh!(slots, "smc_link_tx"),
                 tx_memory,
                 rx_memory,
+                buffers <- new_spinlock_bh!(None, "smc_link_buffers"),
                 heard_at: Atomic::new(smc_kapi::module::now_ms()),
                 peer_qpn: Atomic::new(0),
                 qp,
@@ -236,9 +243,12 @@ impl Link {
         self.heard_at.load(Relaxed)
     }
 
-    /// Stops the link for good: no callback runs and no device access happens after this. May
-    /// sleep; called once, by the group's termination.
-    pub(crate) fn close(&self) {
+    /// Stops the link for good: no callback runs after this. The device may still be at a work request
+    /// that it had begun, until the queue pair is destroyed, so the link keeps the memory that those
+    /// name: `buffers` is the pool of the group. May sleep; called once, by the group's termination.
+    pub(crate) fn close(&self, buffers: BufferPool) {
+        let nothing = self.buffers.lock().replace(buffers);
+        drop(nothing);
         let _ = self.qp.to_error();
         let _ = self.registrar.to_error();
         self.cq.detach();
