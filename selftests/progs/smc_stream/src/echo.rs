@@ -230,6 +230,15 @@ fn open(p: &Ping) -> Result<(Sock, Waiter, u64), String> {
     Ok((sock, waiter, 0))
 }
 
+/// Leaves the connection open for that long, but not longer than it lives.
+fn hold(sock: &Sock, time: Duration) -> Result<(), String> {
+    let time = time.as_millis() as i32;
+    if time > 0 {
+        poll_one(sock, libc::POLLIN, time).map_err(|e| format!("poll: {e}"))?;
+    }
+    Ok(())
+}
+
 /// One connection: `count` messages out and back, compared byte by byte.
 fn exchange(p: &Ping) -> Result<u64, String> {
     let (sock, mut waiter, mut sent) = open(p)?;
@@ -264,7 +273,7 @@ fn exchange(p: &Ping) -> Result<u64, String> {
             }
         }
     }
-    std::thread::sleep(p.hold);
+    hold(&sock, p.hold)?;
     sock.shutdown(libc::SHUT_WR)
         .map_err(|e| format!("shutdown: {e}"))?;
     loop {
