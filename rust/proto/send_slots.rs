@@ -146,6 +146,11 @@ impl SendSlots {
         })
     }
 
+    /// Messages on their way.
+    pub const fn in_use(&self) -> u32 {
+        self.taken.count_ones()
+    }
+
     /// Whether no message is on its way.
     pub const fn is_idle(&self) -> bool {
         self.taken == 0
@@ -180,7 +185,9 @@ mod tests {
         assert_eq!(slots.take_llc(), Slot::from_index(14));
         assert_eq!(slots.take_llc(), Slot::from_index(15));
         assert_eq!(slots.take_llc(), None);
+        assert_eq!(slots.in_use(), SLOTS.into());
         slots.release(Slot::from_index(14).unwrap());
+        assert_eq!(slots.in_use(), 15);
         assert_eq!(slots.next_waiting(), None, "no slot for a CDC message");
         for index in 0..16 {
             slots.release(Slot::from_index(index).unwrap());

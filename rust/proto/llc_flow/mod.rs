@@ -115,6 +115,16 @@ pub enum DownCause {
     NoAnswer,
 }
 
+impl DownCause {
+    /// What the peer left without an answer, to go into a sentence.
+    pub const fn unanswered(self) -> &'static str {
+        match self {
+            Self::Silent => "a test of the link",
+            Self::NoAnswer => "a request",
+        }
+    }
+}
+
 /// What the peer did that cannot be right; the link is out of step and is to be given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {

@@ -417,8 +417,16 @@ impl LinkGroup {
 
     fn act_on(self: &Arc<Self>, event: Event) {
         match event {
-            Event::LinkDown(_) => {
-                pr_info_ratelimited!("Link group {:08x}: the peer is silent.\n", self.id);
+            Event::LinkDown(cause) => {
+                if let Some(link) = self.link() {
+                    pr_info_ratelimited!(
+                        "Link group {:08x}: no answer to {} in time; the peer was last heard {} ms ago, {} messages to it are under way.\n",
+                        self.id,
+                        cause.unanswered(),
+                        now_ms().saturating_sub(link.heard_at()),
+                        link.unacknowledged()
+                    );
+                }
                 self.end(Ending::LinkFailed);
             }
             Event::GroupEnds(_) => self.end(Ending::Peer),

@@ -245,6 +245,11 @@ impl Link {
         Ok(())
     }
 
+    /// Messages of ours that are not acknowledged.
+    pub(crate) fn unacknowledged(&self) -> u32 {
+        self.tx.lock().table.in_use()
+    }
+
     /// Waits a moment until no message is on its way. May sleep.
     pub(crate) fn wait_sent(&self) {
         for _ in 0..100 {
