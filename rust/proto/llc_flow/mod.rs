@@ -31,11 +31,15 @@ pub const FIRST_WAIT_MS: u64 = 5_000;
 /// Declines of both do not cross.
 pub const FIRST_WAIT_CLIENT_MS: u64 = 2 * FIRST_WAIT_MS;
 
-/// How long to wait for any other answer, in milliseconds.
+/// How long to wait for any other answer, in milliseconds, when nothing else comes from the peer.
 ///
 /// A peer that is busy with hundreds of handshakes answers late, and giving up costs all connections
 /// of the link group.
 pub const WAIT_MS: u64 = 8_000;
+
+/// How long to wait for the answer about a key or to a test while other messages of the peer arrive,
+/// in milliseconds: on a link that is given more than it can carry, all of them are late.
+pub const BUSY_WAIT_MS: u64 = 3 * WAIT_MS;
 
 /// How long the client waits for the server's ADD LINK, in milliseconds.
 pub const ADD_WAIT_CLIENT_MS: u64 = 2 * WAIT_MS;
@@ -288,7 +292,7 @@ impl LinkFlow {
     pub fn deadline(&self) -> Option<u64> {
         [
             self.setup.deadline(),
-            self.local.deadline(),
+            self.local_deadline(),
             self.probe_deadline(),
         ]
         .into_iter()
@@ -301,14 +305,20 @@ impl LinkFlow {
         let due = |deadline: Option<u64>| deadline.is_some_and(|at| at <= now);
         if due(self.setup.deadline()) {
             self.on_setup_timeout()
-        } else if due(self.local.deadline()) {
-            self.local = Local::Idle;
+        } else if due(self.local_deadline()) {
             self.down(DownCause::NoAnswer)
         } else if due(self.probe_deadline()) {
             self.on_probe_due(now)
         } else {
             Step::NOTHING
         }
+    }
+
+    /// When the answer to a request of `asked` is given up.
+    fn answer_due(&self, asked: u64) -> u64 {
+        let alive_at = self.probe.heard().max(asked);
+        let latest = asked.saturating_add(BUSY_WAIT_MS);
+        alive_at.saturating_add(WAIT_MS).min(latest)
     }
 
     /// The link is dead: nothing is waited for any more.

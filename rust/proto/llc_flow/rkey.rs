@@ -3,7 +3,7 @@
 //! CONFIRM RKEY and DELETE RKEY, which each side may start at any time for its own RMBs
 //! (RFC 7609 sections 3.5.5.2 and 3.5.5.3).
 
-use super::{Busy, Event, LinkFlow, Step, Violation, WAIT_MS};
+use super::{Busy, Event, LinkFlow, Step, Violation};
 use crate::ids::{Rkey, Version};
 use crate::lgr::{Rtoken, RtokenTable};
 use crate::wire::llc::{Body, ConfirmRkey, ConfirmRkeyCont, DeleteRkey, List, Message, RkeyAnswer};
@@ -12,21 +12,12 @@ use core::ops::{Deref, DerefMut};
 /// The most keys in one DELETE RKEY of version 1.
 pub const MAX_DELETE_V1: usize = 8;
 
-/// The exchange this side has started.
+/// The exchange this side has started, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Local {
     Idle,
-    Confirm { rkey: Rkey, deadline: u64 },
-    Delete { deadline: u64 },
-}
-
-impl Local {
-    pub(super) const fn deadline(self) -> Option<u64> {
-        match self {
-            Self::Idle => None,
-            Self::Confirm { deadline, .. } | Self::Delete { deadline } => Some(deadline),
-        }
-    }
+    Confirm { rkey: Rkey, asked: u64 },
+    Delete { asked: u64 },
 }
 
 impl LinkFlow {
@@ -48,7 +39,7 @@ impl LinkFlow {
         let request = ConfirmRkey::new(rmb, &[]).map_err(|_| Busy)?;
         self.local = Local::Confirm {
             rkey: rmb.rkey,
-            deadline: now.saturating_add(WAIT_MS),
+            asked: now,
         };
         Ok(self.request(Body::ConfirmRkey(request)))
     }
@@ -63,14 +54,25 @@ impl LinkFlow {
         if !self.may_change_rkeys() || !(1..=MAX_DELETE_V1).contains(&rkeys.len()) {
             return Err(Busy);
         }
-        self.local = Local::Delete {
-            deadline: now.saturating_add(WAIT_MS),
-        };
+        self.local = Local::Delete { asked: now };
         Ok(self.request(Body::DeleteRkey(DeleteRkey {
             rkeys: List::new(rkeys),
             negative: false,
             errors: 0,
         })))
+    }
+
+    /// The request of this side could not be sent: no answer will come.
+    pub fn withdraw_request(&mut self) {
+        self.local = Local::Idle;
+    }
+
+    /// When the answer to this side's request is given up.
+    pub(super) fn local_deadline(&self) -> Option<u64> {
+        match self.local {
+            Local::Idle => None,
+            Local::Confirm { asked, .. } | Local::Delete { asked } => Some(self.answer_due(asked)),
+        }
     }
 
     pub(super) fn on_rkey_confirmed<'m>(

@@ -9,7 +9,7 @@ use flow_support::{
 };
 use smc_proto::ids::{LinkId, Rkey, Version, VirtAddr};
 use smc_proto::lgr::{Role, Rtoken};
-use smc_proto::llc_flow::{DownCause, Event, Step, Violation, TEST_LINK_MS, WAIT_MS};
+use smc_proto::llc_flow::{DownCause, Event, Step, Violation, BUSY_WAIT_MS, TEST_LINK_MS, WAIT_MS};
 use smc_proto::wire::llc::{
     Body, ConfirmRkey, DeleteLink, DeleteLinkReason, LinkToken, Message, RkeyAnswer,
 };
@@ -139,6 +139,45 @@ fn no_answer_about_keys_takes_the_link_down() {
     assert_eq!(event, Some(Event::LinkDown(DownCause::NoAnswer)));
     assert_eq!(pair.client.deadline(), None);
     assert!(!pair.client.is_ready());
+}
+
+#[test]
+fn a_late_answer_is_waited_for_while_the_peer_is_heard() {
+    let (mut pair, _) = first_contact(Version::V1, 1);
+    pair.client.confirm_rkey(rmb(5), START).unwrap();
+    let mut now = START;
+    while now + WAIT_MS < START + BUSY_WAIT_MS {
+        now += WAIT_MS - 1;
+        pair.client.on_traffic(now);
+        assert_eq!(pair.client.poll(now), Step::default());
+    }
+    assert_eq!(pair.client.deadline(), Some(START + BUSY_WAIT_MS));
+    let event = pair.client.poll(START + BUSY_WAIT_MS).event;
+    assert_eq!(event, Some(Event::LinkDown(DownCause::NoAnswer)));
+}
+
+#[test]
+fn a_test_waits_for_a_peer_that_is_heard() {
+    let (mut pair, _) = first_contact(Version::V2, 1);
+    let asked = START + TEST_LINK_MS;
+    assert!(pair.client.poll(asked).send.is_some());
+    let heard = asked + WAIT_MS - 1;
+    pair.client.on_traffic(heard);
+    assert_eq!(pair.client.poll(asked + WAIT_MS), Step::default());
+    assert_eq!(pair.client.deadline(), Some(heard + WAIT_MS));
+    let event = pair.client.poll(heard + WAIT_MS).event;
+    assert_eq!(event, Some(Event::LinkDown(DownCause::Silent)));
+}
+
+#[test]
+fn a_request_that_was_not_sent_is_not_waited_for() {
+    let (mut pair, _) = first_contact(Version::V2, 1);
+    let idle = pair.client.deadline();
+    pair.client.delete_rkeys(&[rmb(5).rkey], START).unwrap();
+    assert_eq!(pair.client.deadline(), Some(START + WAIT_MS));
+    pair.client.withdraw_request();
+    assert_eq!(pair.client.deadline(), idle);
+    assert!(pair.client.confirm_rkey(rmb(5), START).is_ok());
 }
 
 #[test]

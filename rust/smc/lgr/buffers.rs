@@ -237,6 +237,12 @@ impl BufferPool {
         idle
     }
 
+    /// Puts back an RMB that the peer could not be told about.
+    pub(crate) fn put_back(&mut self, entry: (Arc<Rmb>, Arc<Mr>)) {
+        // Without memory it goes all the same; the peer keeps a key that leads nowhere.
+        let _ = self.rmbs.push(entry, GFP_KERNEL);
+    }
+
     /// Frees the send rings that were idle for long.
     pub(crate) fn trim_rings(&mut self, now: u64) {
         self.rings.retain(|(buffer, _)| {

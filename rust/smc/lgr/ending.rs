@@ -3,6 +3,7 @@
 //! The end of a link group, and the periodic look at what is idle.
 
 use kernel::{
+    prelude::*,
     sync::Arc,
     workqueue::WorkItem, //
 };
@@ -199,7 +200,7 @@ impl LinkGroup {
 
     /// Gives back buffers that were idle for long; the peer is told not to use their keys.
     fn trim(self: &Arc<Self>, now: u64) {
-        let idle = {
+        let mut idle = {
             let mut pool = self.buffers.lock();
             pool.trim_rings(now);
             pool.take_idle_rmbs(now)
@@ -207,15 +208,24 @@ impl LinkGroup {
         let Some(link) = self.link() else {
             return;
         };
+        let mut told = 0;
         for rmbs in idle.chunks(MAX_DELETE_V1) {
             let mut rkeys = [Rkey(0); MAX_DELETE_V1];
             for (rkey, (rmb, _)) in rkeys.iter_mut().zip(rmbs) {
                 *rkey = rmb.rkey();
             }
             let rkeys = rkeys.get(..rmbs.len()).unwrap_or(&[]);
-            // A peer that does not answer ends the group.
-            if self.delete_rkeys(&link, rkeys).is_err() {
-                return;
+            match self.delete_rkeys(&link, rkeys) {
+                Ok(()) => told += rmbs.len(),
+                Err(error) if error == EBUSY => break,
+                // The group ends, and all its keys with it.
+                Err(_) => return,
+            }
+        }
+        // The peer still has the keys of the others: they are withdrawn another time.
+        while idle.len() > told {
+            if let Some(entry) = idle.pop() {
+                self.buffers.lock().put_back(entry);
             }
         }
     }

@@ -24,9 +24,7 @@ use smc_kapi::{
 use smc_proto::{
     ids::{
         LinkId,
-        PathMtu,
-        Rkey,
-        VirtAddr, //
+        PathMtu, //
     },
     lgr::{
         Role,
@@ -39,7 +37,8 @@ use smc_proto::{
         LinkEnd,
         LinkFlow,
         LinkParams,
-        Step, //
+        Step,
+        BUSY_WAIT_MS, //
     },
     reason::DeclineReason,
     wire::{
@@ -61,25 +60,21 @@ use crate::smc::link::{
     Link, //
 };
 
-/// How long a message waits for a free send slot, in milliseconds. On a busy link acknowledgements
-/// take long, and a message that is not sent makes the peer take this side for dead; the wait ends
-/// well before the peer's does.
-const SEND_WAIT_MS: u64 = 4_000;
+/// How long a request waits for a free send slot, in milliseconds.
+pub(super) const SEND_WAIT_MS: u64 = 4_000;
+/// How long an answer waits for one, in milliseconds. On a busy link acknowledgements take long, and
+/// without the answer the peer takes this side for dead.
+const ANSWER_WAIT_MS: u64 = BUSY_WAIT_MS;
 /// How long the good-bye waits, in milliseconds: the link may be ending because it is stuck.
 const GOODBYE_WAIT_MS: u64 = 50;
-/// How long to try an exchange that the peer asks to repeat, or that waits for its turn, in
-/// milliseconds: the client of a handshake that needs the key waits twice as long for its answer.
-const RKEY_WAIT_MS: u64 = 5_000;
-/// Milliseconds between two tries.
-const RKEY_PAUSE_MS: i64 = 20;
 
 /// State of the LLC conversation, and outcomes that somebody waits for.
 pub(super) struct Llc {
     pub(super) flow: Option<LinkFlow>,
     peer_rmbs: RtokenTable<KVec<Rtoken>>,
     first_contact: Option<Result<(), DeclineReason>>,
-    confirmed: Option<RkeyAnswer>,
-    deleted: bool,
+    pub(super) confirmed: Option<RkeyAnswer>,
+    pub(super) deleted: bool,
     scratch: KVec<u8>,
     /// Where the work item writes answers: one that did not go out for want of memory would be
     /// missed by the peer.
@@ -194,98 +189,6 @@ impl LinkGroup {
             .unwrap_or(Err(DeclineReason::NOACTLINK))
     }
 
-    /// Tells the peer the key of an RMB and waits for its consent. May sleep.
-    ///
-    /// # Errors
-    ///
-    /// `EREMOTEIO` when the peer refuses the key, `EBUSY` when it cannot take it now, `ENOLINK` when
-    /// the group ends.
-    pub(super) fn confirm_rkey(
-        self: &Arc<Self>,
-        link: &Arc<Link>,
-        rkey: Rkey,
-        addr: VirtAddr,
-    ) -> Result {
-        let deadline = now_ms() + RKEY_WAIT_MS;
-        while now_ms() < deadline {
-            self.llc.lock().confirmed = None;
-            let started = self.exchange(link, |flow, now| {
-                flow.confirm_rkey(Rtoken { rkey, addr }, now).ok()
-            })?;
-            if started {
-                match self.wait_llc(|llc| llc.confirmed.take()) {
-                    Some(RkeyAnswer::Positive) => return Ok(()),
-                    Some(RkeyAnswer::Retry) => {}
-                    Some(RkeyAnswer::Negative) => return Err(EREMOTEIO),
-                    None => return Err(ENOLINK),
-                }
-            }
-            self.pause_before_retry()?;
-        }
-        Err(EBUSY)
-    }
-
-    /// Sleeps before an exchange is tried again that another one was in the way of.
-    ///
-    /// # Errors
-    ///
-    /// `ENOLINK` when the group ends: what was in the way will not be answered any more.
-    fn pause_before_retry(&self) -> Result {
-        if self.is_ending() {
-            return Err(ENOLINK);
-        }
-        fsleep(Delta::from_millis(RKEY_PAUSE_MS));
-        Ok(())
-    }
-
-    /// Withdraws the keys of RMBs, at most [`smc_proto::llc_flow::MAX_DELETE_V1`] at once, and waits
-    /// until the peer knows. May sleep.
-    ///
-    /// # Errors
-    ///
-    /// `EBUSY` when other exchanges were in the way for too long, `ENOLINK` when the group ends.
-    pub(super) fn delete_rkeys(self: &Arc<Self>, link: &Arc<Link>, rkeys: &[Rkey]) -> Result {
-        let deadline = now_ms() + RKEY_WAIT_MS;
-        while now_ms() < deadline {
-            self.llc.lock().deleted = false;
-            let mut buf = [0u8; RECEIVE_BYTES_SMALL];
-            let len = {
-                let mut llc = self.llc.lock();
-                let flow = llc.flow.as_mut().ok_or(ENOLINK)?;
-                match flow.delete_rkeys(rkeys, now_ms()) {
-                    Ok(message) => message.emit(&mut buf).map_err(|_| EINVAL)?,
-                    Err(_) => 0,
-                }
-            };
-            if len > 0 {
-                self.post(link, buf.get(..len).unwrap_or(&[]), SEND_WAIT_MS)?;
-                return match self.wait_llc(|llc| llc.deleted.then_some(())) {
-                    Some(()) => Ok(()),
-                    None => Err(ENOLINK),
-                };
-            }
-            self.pause_before_retry()?;
-        }
-        Err(EBUSY)
-    }
-
-    /// Starts an exchange unless another one is under way; says whether it did.
-    fn exchange(
-        self: &Arc<Self>,
-        link: &Arc<Link>,
-        start: impl FnOnce(&mut LinkFlow, u64) -> Option<Message<'static>>,
-    ) -> Result<bool> {
-        let message = {
-            let mut llc = self.llc.lock();
-            let flow = llc.flow.as_mut().ok_or(ENOLINK)?;
-            start(flow, now_ms())
-        };
-        match message {
-            Some(message) => self.send_llc(link, &message, SEND_WAIT_MS).map(|()| true),
-            None => Ok(false),
-        }
-    }
-
     /// Says good-bye before the link is closed. May sleep.
     pub(super) fn tell_peer_of_end(self: &Arc<Self>, link: &Arc<Link>) {
         let message = {
@@ -322,7 +225,10 @@ impl LinkGroup {
 
     /// Sleeps until `done` finds its outcome, doing meanwhile what time demands. `None` when the
     /// group ends.
-    fn wait_llc<R>(self: &Arc<Self>, mut done: impl FnMut(&mut Llc) -> Option<R>) -> Option<R> {
+    pub(super) fn wait_llc<R>(
+        self: &Arc<Self>,
+        mut done: impl FnMut(&mut Llc) -> Option<R>,
+    ) -> Option<R> {
         loop {
             {
                 let mut llc = self.llc.lock();
@@ -395,7 +301,7 @@ impl LinkGroup {
             event
         };
         if len > 0 {
-            let _ = self.post(link, answer.get(..len).unwrap_or(&[]), SEND_WAIT_MS);
+            let _ = self.post(link, answer.get(..len).unwrap_or(&[]), ANSWER_WAIT_MS);
         }
         self.llc_news.notify_all();
         if let Some(event) = event {
@@ -444,7 +350,7 @@ impl LinkGroup {
     }
 
     /// Posts the bytes of a message, waiting up to `wait_ms` for a slot if it must. May sleep.
-    fn post(&self, link: &Arc<Link>, bytes: &[u8], wait_ms: u64) -> Result {
+    pub(super) fn post(&self, link: &Arc<Link>, bytes: &[u8], wait_ms: u64) -> Result {
         let deadline = now_ms() + wait_ms;
         loop {
             match link.post_llc(bytes) {
@@ -463,7 +369,7 @@ impl LinkGroup {
 
 /// Room for a message that this side makes up itself: at most an ADD LINK of version 2 without
 /// keys, or a DELETE RKEY of version 1.
-const RECEIVE_BYTES_SMALL: usize = 128;
+pub(super) const RECEIVE_BYTES_SMALL: usize = 128;
 
 impl WorkItem<0> for LinkGroup {
     type Pointer = Arc<LinkGroup>;

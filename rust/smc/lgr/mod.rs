@@ -14,6 +14,7 @@ pub(crate) mod ending;
 mod inbox;
 pub(crate) mod llc;
 pub(crate) mod memory;
+mod rkeys;
 pub(crate) mod rmb;
 pub(crate) mod show;
 pub(crate) mod table;
