@@ -39,11 +39,29 @@ silent_host() {
 	done
 }
 
+differ() {
+	smc_differ --rdma "a,$A,$A6,b,$B,fd09::2" --plain c,10.8.0.1,fd08::1,d,10.8.0.2,fd08::2 "$@"
+}
+
 check "a network without RDMA devices" plain_pair
 silent_host 9 a b
 silent_host 8 c d
-subtest "the same on TCP, on SMC-R and after a fallback" \
-	smc_differ --rdma "a,$A,$A6,b,$B,fd09::2" --plain c,10.8.0.1,fd08::1,d,10.8.0.2,fd08::2 ${DIFFER_OPTIONS:-}
+# shellcheck disable=SC2086
+subtest "the same on TCP, on SMC-R and after a fallback" differ ${DIFFER_OPTIONS:-}
+
+# What the peer says over the link comes before what its TCP says.
+late_tcp() {
+	local ns
+	for ns in a b; do
+		ip netns exec "$ns" tc qdisc add dev veth0 root handle 1: prio &&
+			ip netns exec "$ns" tc qdisc add dev veth0 parent 1:3 handle 30: netem delay 60ms &&
+			ip netns exec "$ns" tc filter add dev veth0 parent 1: protocol ip prio 1 \
+				u32 match ip protocol 6 0xff flowid 1:3 || return
+	done
+}
+
+check "segments of TCP are late" late_tcp
+subtest "the same after a reset whose segment is late" differ --only Reset:
 check "all connections are gone within 20 s" wait_for 20 quiet a b
 check "the processors are idle afterwards" cpu_idle
 done_testing

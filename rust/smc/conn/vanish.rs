@@ -23,7 +23,10 @@ use smc_kapi::{
     },
     work, //
 };
-use smc_proto::conn::Conn;
+use smc_proto::conn::{
+    CloseError,
+    Conn, //
+};
 
 use super::{
     Connection,
@@ -81,6 +84,18 @@ impl Connection {
         if self.awaits_last_words() {
             // A signal ends the wait; then the answer is the one of the moment.
             let _ = wait_until(sock, &mut reset_jiffies(), || !self.awaits_last_words());
+        }
+    }
+
+    /// Waits for the end of the TCP connection, if the peer has said over the link that it aborted: the
+    /// two come side by side, and some calls go by the state of TCP. May sleep.
+    pub(crate) fn await_tcp_end(&self, sock: &Sock, tcp: &TcpSocket) {
+        let aborted = self.with(|conn| conn.error() == Some(CloseError::PeerAborted));
+        if aborted == Some(true) {
+            let _ = wait_until(sock, &mut reset_jiffies(), || {
+                use TcpState::{Established, FinWait1, FinWait2};
+                !matches!(tcp.state(), Established | FinWait1 | FinWait2)
+            });
         }
     }
 

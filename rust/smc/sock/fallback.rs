@@ -30,7 +30,10 @@ use smc_proto::{
     wire::clc::MAX_RECEIVE_LEN, //
 };
 
-use super::SmcSocket;
+use super::{
+    Phase,
+    SmcSocket, //
+};
 use crate::smc::{
     handshake::Fallback,
     stats::Side, //
@@ -135,6 +138,15 @@ impl SmcSocket {
             let _ = sock.take_err();
         }
         result
+    }
+
+    /// For calls that go by the state of TCP: where the peer has said over the link that it aborted,
+    /// the end of the TCP connection is waited for a moment. May sleep.
+    pub(crate) fn await_tcp_end(&self, sock: &Sock) -> Result {
+        if let Phase::Smc(conn) = self.phase() {
+            conn.await_tcp_end(sock, &*self.tcp()?);
+        }
+        Ok(())
     }
 
     /// Copies a pending error of the TCP socket to the program's socket and wakes it. Any context.

@@ -135,6 +135,7 @@ impl SocketOps for SmcSocket {
     }
 
     fn bind(this: &Arc<Self>, sock: &Sock, addr: &SockAddr<'_>) -> Result {
+        this.await_tcp_end(sock)?;
         this.on_tcp(sock, |tcp| tcp.bind(addr))
     }
 

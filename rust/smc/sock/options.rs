@@ -86,8 +86,14 @@ pub(super) fn set(
             }
             Ok(())
         }
-        SOL_TCP => set_tcp(socket, sock, name, value),
-        _ => socket.on_tcp(sock, |tcp| tcp.setsockopt(level, name, value)),
+        _ => {
+            socket.await_tcp_end(sock)?;
+            if level == SOL_TCP {
+                set_tcp(socket, sock, name, value)
+            } else {
+                socket.on_tcp(sock, |tcp| tcp.setsockopt(level, name, value))
+            }
+        }
     }
 }
 
