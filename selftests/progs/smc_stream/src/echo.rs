@@ -48,6 +48,8 @@ pub(crate) enum Before {
 pub(crate) struct Ping {
     pub(crate) family: Family,
     pub(crate) addr: SocketAddr,
+    /// Connections, one after the other; all are open at the end.
+    pub(crate) conns: usize,
     pub(crate) count: u64,
     pub(crate) size: u64,
     pub(crate) wait: Wait,
@@ -239,8 +241,8 @@ fn hold(sock: &Sock, time: Duration) -> Result<(), String> {
     Ok(())
 }
 
-/// One connection: `count` messages out and back, compared byte by byte.
-fn exchange(p: &Ping) -> Result<u64, String> {
+/// A new connection after `count` messages out and back, compared byte by byte; how many bytes.
+fn exchange(p: &Ping) -> Result<(Sock, Waiter, u64), String> {
     let (sock, mut waiter, mut sent) = open(p)?;
     let mut tally = Tally::new(0);
     let mut out = vec![0u8; p.size as usize];
@@ -273,26 +275,47 @@ fn exchange(p: &Ping) -> Result<u64, String> {
             }
         }
     }
-    hold(&sock, p.hold)?;
+    Ok((sock, waiter, tally.count()))
+}
+
+/// Ends the connection, whose peer must not have more to say.
+fn end(sock: &Sock, waiter: &mut Waiter) -> Result<(), String> {
     sock.shutdown(libc::SHUT_WR)
         .map_err(|e| format!("shutdown: {e}"))?;
+    let mut buf = [0u8; 256];
     loop {
         match sock.recv(&mut buf, 0) {
-            Ok(0) => break,
+            Ok(0) => return Ok(()),
             Ok(n) => return Err(format!("{n} bytes came back that were never sent")),
-            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) && p.wait != Wait::Block => {
-                waiter.wait(&sock, libc::POLLIN)?;
+            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) && waiter.wait != Wait::Block => {
+                waiter.wait(sock, libc::POLLIN)?;
             }
             Err(e) => return Err(format!("recv at the end: {e}")),
         }
     }
-    Ok(tally.count())
+}
+
+/// All connections from beginning to end; how many bytes came back.
+fn exchange_all(p: &Ping) -> Result<u64, String> {
+    let mut open = Vec::with_capacity(p.conns);
+    for _ in 0..p.conns {
+        open.push(exchange(p)?);
+    }
+    if let Some((last, _, _)) = open.last() {
+        hold(last, p.hold)?;
+    }
+    let mut bytes = 0;
+    for (sock, waiter, received) in &mut open {
+        end(sock, waiter)?;
+        bytes += *received;
+    }
+    Ok(bytes)
 }
 
 /// Runs the client and prints its summary; returns the exit status.
 pub(crate) fn ping(p: &Ping) -> i32 {
     let start = Instant::now();
-    let outcome = exchange(p);
+    let outcome = exchange_all(p);
     let (bytes, error) = match &outcome {
         Ok(n) => (*n, String::new()),
         Err(e) => (0, e.clone()),

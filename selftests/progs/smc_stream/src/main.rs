@@ -72,6 +72,9 @@ enum Command {
     Ping {
         #[command(flatten)]
         at: Endpoint,
+        /// Number of connections, made one after the other
+        #[arg(long, default_value_t = 1)]
+        conns: usize,
         /// Number of messages
         #[arg(long, default_value_t = 3)]
         count: u64,
@@ -87,7 +90,7 @@ enum Command {
         /// Seconds until the run counts as hung
         #[arg(long, default_value_t = 30)]
         timeout: u64,
-        /// Milliseconds to keep the connection open before closing it
+        /// Milliseconds to keep the connections open before closing them
         #[arg(long, default_value_t = 0)]
         hold: u64,
     },
@@ -281,6 +284,7 @@ fn main() -> ExitCode {
             .map_err(|e| format!("cannot serve on {}: {e}", at.socket_addr())),
         Command::Ping {
             at,
+            conns,
             count,
             size,
             wait,
@@ -290,6 +294,7 @@ fn main() -> ExitCode {
         } => Ok(echo::ping(&echo::Ping {
             family: at.family,
             addr: at.socket_addr(),
+            conns,
             count,
             size: size.max(1),
             wait,
