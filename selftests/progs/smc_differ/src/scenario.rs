@@ -5,7 +5,7 @@
 use crate::call::Call;
 use crate::name;
 use crate::patience::pause;
-use crate::stage::{still_mask, wait_mask, Stage};
+use crate::stage::{still_mask, wait_bytes, wait_mask, Stage};
 use crate::state::State;
 use crate::world::{Mode, World};
 use std::fmt;
@@ -25,6 +25,8 @@ pub(crate) enum Step {
     /// Waits for bits of the mask of the socket under test, of the peer's.
     Wait(i16),
     PeerWait(i16),
+    /// Waits until the socket under test has so many bytes to read.
+    Arrived(i32),
     /// The mask once it has settled.
     Look,
     PeerLook,
@@ -91,6 +93,7 @@ impl fmt::Display for Step {
             Step::Peer(call) => write!(f, "peer: {call}"),
             Step::Child(call) => write!(f, "child: {call}"),
             Step::Wait(bits) => write!(f, "wait for {}", name::mask(*bits)),
+            Step::Arrived(bytes) => write!(f, "wait for {bytes} bytes"),
             Step::PeerWait(bits) => write!(f, "peer: wait for {}", name::mask(*bits)),
             Step::Look => write!(f, "mask"),
             Step::PeerLook => write!(f, "peer: mask"),
@@ -175,6 +178,7 @@ fn run_step(stage: &mut Stage<'_>, step: &Step, expected: Option<&str>) -> Strin
             call.perform(child, &stage.place, &stage.more)
         }),
         Step::Wait(bits) => waited(&stage.subject, bits),
+        Step::Arrived(bytes) => wait_bytes(&stage.subject, bytes),
         Step::PeerWait(bits) => match &stage.peer {
             Some(peer) => waited(peer, bits),
             None => "no peer".into(),

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use testlib::event::{poll_one, Epoll};
+use testlib::opts::SIOCINQ;
 use testlib::sock::{Family, RawAddr, Sock, AF_SMC};
 
 /// Sockets that calls have made.
@@ -156,6 +157,19 @@ pub(crate) fn wait_mask(sock: &Sock, want: i16) -> Result<(), String> {
             return Err(name::mask(got));
         }
         patience.turn();
+    }
+}
+
+/// Waits until `want` bytes can be read, and says how it went.
+pub(crate) fn wait_bytes(sock: &Sock, want: i32) -> String {
+    let mut patience = Patience::new(SOON);
+    loop {
+        match sock.ioctl_int(SIOCINQ) {
+            Ok(got) if got >= want => return "there".into(),
+            Ok(got) if patience.is_over() => return format!("only {got}"),
+            Ok(_) => patience.turn(),
+            Err(e) => return e.to_string(),
+        }
     }
 }
 

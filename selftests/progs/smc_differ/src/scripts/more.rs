@@ -11,8 +11,8 @@ use libc::{
 };
 use testlib::opts::{SIOCINQ, SIOCOUTQ};
 use Step::{
-    Child, ChildLook, Do, Look, NewPeer, Own, Peer, PeerClose, PeerLook, PeerWait, Sleep, Start,
-    Wait,
+    Arrived, Child, ChildLook, Do, Look, NewPeer, Own, Peer, PeerClose, PeerLook, PeerWait, Sleep,
+    Start, Wait,
 };
 
 /// The scripts.
@@ -23,7 +23,7 @@ pub(super) const SCRIPTS: &[Script] = &[
         &[
             Do(Call::Set(SOL_SOCKET, SO_RCVLOWAT, 8)),
             Peer(Call::Send(4, 0)),
-            Sleep(20),
+            Arrived(4),
             Look,
             Do(Call::Recv(100, MSG_PEEK)),
             Peer(Call::Send(4, 0)),

@@ -10,7 +10,7 @@ use libc::{
     IPPROTO_TCP, MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, POLLOUT, POLLRDHUP, SHUT_WR, SOL_SOCKET,
     SO_PEEK_OFF, TCP_INQ,
 };
-use Step::{Do, Look, Peer, PeerReset, Sleep, Start, Wait};
+use Step::{Arrived, Do, Look, Peer, PeerReset, Start, Wait};
 
 /// The scripts.
 pub(super) const SCRIPTS: &[Script] = &[
@@ -19,7 +19,7 @@ pub(super) const SCRIPTS: &[Script] = &[
         State::ShutRd,
         &[
             Peer(Call::Send(6, 0)),
-            Sleep(30),
+            Arrived(6),
             Look,
             Do(Call::Recv(10, 0)),
             Do(Call::Recv(10, 0)),
@@ -90,7 +90,7 @@ pub(super) const SCRIPTS: &[Script] = &[
             Do(Call::Recv(2, 0)),
             Do(Call::Get(SOL_SOCKET, SO_PEEK_OFF, 4)),
             Peer(Call::Send(3, 0)),
-            Sleep(20),
+            Arrived(11),
             Do(Call::Recv(100, MSG_PEEK)),
             Do(Call::Set(SOL_SOCKET, SO_PEEK_OFF, -1)),
             Do(Call::Recv(100, MSG_PEEK)),
