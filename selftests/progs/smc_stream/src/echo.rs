@@ -56,6 +56,7 @@ pub(crate) struct Ping {
     pub(crate) before: Before,
     pub(crate) limit: Duration,
     pub(crate) hold: Duration,
+    pub(crate) watch: bool,
 }
 
 fn md5(sock: &Sock, peer: IpAddr) -> io::Result<()> {
@@ -232,11 +233,13 @@ fn open(p: &Ping) -> Result<(Sock, Waiter, u64), String> {
     Ok((sock, waiter, 0))
 }
 
-/// Leaves the connection open for that long, but not longer than it lives.
-fn hold(sock: &Sock, time: Duration) -> Result<(), String> {
-    let time = time.as_millis() as i32;
-    if time > 0 {
+/// Leaves the connection open for a while; where it is watched, not longer than it lives.
+fn hold(sock: &Sock, p: &Ping) -> Result<(), String> {
+    if p.watch {
+        let time = p.hold.as_millis() as i32;
         poll_one(sock, libc::POLLIN, time).map_err(|e| format!("poll: {e}"))?;
+    } else {
+        std::thread::sleep(p.hold);
     }
     Ok(())
 }
@@ -302,7 +305,7 @@ fn exchange_all(p: &Ping) -> Result<u64, String> {
         open.push(exchange(p)?);
     }
     if let Some((last, _, _)) = open.last() {
-        hold(last, p.hold)?;
+        hold(last, p)?;
     }
     let mut bytes = 0;
     for (sock, waiter, received) in &mut open {

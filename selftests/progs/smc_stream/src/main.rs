@@ -93,6 +93,9 @@ enum Command {
         /// Milliseconds to keep the connections open before closing them
         #[arg(long, default_value_t = 0)]
         hold: u64,
+        /// Notice meanwhile when the connection made last ends
+        #[arg(long)]
+        watch: bool,
     },
 }
 
@@ -291,6 +294,7 @@ fn main() -> ExitCode {
             before,
             timeout,
             hold,
+            watch,
         } => Ok(echo::ping(&echo::Ping {
             family: at.family,
             addr: at.socket_addr(),
@@ -301,6 +305,7 @@ fn main() -> ExitCode {
             before,
             limit: Duration::from_secs(timeout),
             hold: Duration::from_millis(hold),
+            watch,
         })),
     };
     ExitCode::from(finish(outcome) as u8)
