@@ -119,7 +119,8 @@ in_b() {
 	ip netns exec b "$@"
 }
 
-# start COMMAND...: in the background until stop_all; its id is in $started.
+# start PROGRAM...: in the background until stop_all; its id is in $started. Not a function: ending
+# that would leave what it runs.
 start() {
 	"$@" >>"$WORK/background" 2>&1 &
 	started=$!

@@ -62,7 +62,7 @@ numbers_again() {
 	remove_rxe a rxe0 && add_rxe a rxe0 || return 1
 	wait_for 15 smcr good || return 1
 	made=$(counter b connections_smcr)
-	start in_b smc_stream ping --family smc --addr "$A" --port 7000 --hold 60000 --watch \
+	start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --hold 60000 --watch \
 		--timeout 90
 	old=$started
 	wait_for 10 held || { echo "the connection is not held"; return 1; }

@@ -37,8 +37,8 @@ timers() {
 check "the processors are idle before" cpu_idle 6
 without=$(timers)
 before=$(both fallback_total)
-start in_b smc_stream ping --family smc --addr "$A" --port 7000 --conns "$CONNECTIONS" --count 1 \
-	--hold 120000 --timeout 240
+start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --count 1 \
+	--conns "$CONNECTIONS" --hold 120000 --timeout 240
 check "$CONNECTIONS connections are open" wait_for 120 held
 check "none of them fell back" test "$(both fallback_total)" -eq "$before"
 check "the processors are idle" cpu_idle 6
