@@ -343,14 +343,15 @@ impl LinkGroup {
         }
     }
 
-    fn send_llc(&self, link: &Arc<Link>, message: &Message<'_>, wait_ms: u64) -> Result {
+    /// Sends a message, waiting up to `wait_ms` for a slot if it must. May sleep.
+    pub(super) fn send_llc(&self, link: &Arc<Link>, message: &Message<'_>, wait_ms: u64) -> Result {
         let mut buf = [0u8; RECEIVE_BYTES_SMALL];
         let len = message.emit(&mut buf).map_err(|_| EINVAL)?;
         self.post(link, buf.get(..len).unwrap_or(&[]), wait_ms)
     }
 
     /// Posts the bytes of a message, waiting up to `wait_ms` for a slot if it must. May sleep.
-    pub(super) fn post(&self, link: &Arc<Link>, bytes: &[u8], wait_ms: u64) -> Result {
+    fn post(&self, link: &Arc<Link>, bytes: &[u8], wait_ms: u64) -> Result {
         let deadline = now_ms() + wait_ms;
         loop {
             match link.post_llc(bytes) {
@@ -369,7 +370,7 @@ impl LinkGroup {
 
 /// Room for a message that this side makes up itself: at most an ADD LINK of version 2 without
 /// keys, or a DELETE RKEY of version 1.
-pub(super) const RECEIVE_BYTES_SMALL: usize = 128;
+const RECEIVE_BYTES_SMALL: usize = 128;
 
 impl WorkItem<0> for LinkGroup {
     type Pointer = Arc<LinkGroup>;

@@ -25,10 +25,7 @@ use smc_proto::{
 };
 
 use super::{
-    llc::{
-        RECEIVE_BYTES_SMALL,
-        SEND_WAIT_MS, //
-    },
+    llc::SEND_WAIT_MS,
     LinkGroup, //
 };
 use crate::smc::link::Link;
@@ -109,9 +106,7 @@ impl LinkGroup {
         let Some(request) = request else {
             return Ok(false);
         };
-        let mut buf = [0u8; RECEIVE_BYTES_SMALL];
-        let len = request.emit(&mut buf).map_err(|_| EINVAL)?;
-        let posted = self.post(link, buf.get(..len).unwrap_or(&[]), SEND_WAIT_MS);
+        let posted = self.send_llc(link, &request, SEND_WAIT_MS);
         posted.map(|()| true).map_err(|error| {
             if let Some(flow) = self.llc.lock().flow.as_mut() {
                 flow.withdraw_request();
