@@ -9,11 +9,7 @@
 
 . "$(dirname "$0")/../lib.sh"
 need_module
-case $(uname -r) in
-# They take long to make a thousand.
-*-debug | *-kasan) CONNECTIONS=200 ;;
-*) CONNECTIONS=1000 ;;
-esac
+CONNECTIONS=$(by_kernel 1000 200)
 TRACING=/sys/kernel/tracing
 
 echo_server a smc "$A" 7000

@@ -44,12 +44,9 @@ fault() {
 	} >>"$WORK/faults"
 }
 
-# The kernels with checkers are several times as slow. More than they can do would end in nothing
-# but time-outs and connections that fall back.
-case $(uname -r) in
-*-debug | *-kasan) ports=(7100) ;;
-*) ports=(7100 7200 7300) ;;
-esac
+# A port for each stream at a time. More than a kernel can do would end in nothing but time-outs and
+# connections that fall back.
+read -ra ports <<<"$(by_kernel "7100 7200 7300" 7100)"
 
 # A stream of a random kind in $kind.
 random_stream() {
