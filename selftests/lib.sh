@@ -276,6 +276,24 @@ quiet() {
 	done
 }
 
+# no_sockets [NAMESPACE...]: the kernel counts no socket of the module in them, nor in this one.
+no_sockets() {
+	local ns left
+	left=$(sockets_left "$(</proc/net/protocols)")
+	for ns; do
+		left=$((left + $(sockets_left "$(<"/proc/${inside[$ns]}/net/protocols")")))
+	done
+	[ "$left" -eq 0 ] || {
+		echo "$left sockets are left"
+		return 1
+	}
+}
+
+# sockets_left TEXT: how many sockets of the module's two protocols the kernel's list of protocols has.
+sockets_left() {
+	awk '$1 == "SMC" || $1 == "INET_SMC" { sum += $3 } END { print sum + 0 }' <<<"$1"
+}
+
 # gone SECONDS NAMESPACE...: within this time no connection is left in them.
 gone() {
 	local limit=$1 ns
