@@ -115,9 +115,30 @@ top_json() {
 }
 check "top has it as JSON too" wait_for 20 top_json \
 	'x["links"][0]["sent"] > 0 and x["connections"][0]["mode"] == "SMCR"'
-in_b smc top -i 1 -n 1 | sed 's/^/# /'
 stop_all
 check "the connections are gone" gone 20 a b
+of_eids() {
+	[ "$(in_a "$1" --json "$2" | of_json 'x == ["'"$(in_a smc_ueid list)"'"]')" = True ]
+}
+check "identifiers as JSON" of_eids smc_ueid list
+check "smcr has them so too" of_eids smcr ueid
+chosen() {
+	in_a smcr --json device ibdev "$1" | of_json "[device['name'] for device in x]"
+}
+check "JSON of one device" is "['rxe0']" chosen rxe0
+check "JSON of a device that is not there" is "[]" chosen rxe7
+# misused WORDS...: one sentence that leads to the usage.
+misused() {
+	in_a "$@" 2>"$last.said" && return 1
+	cat "$last.said"
+	[ "$(wc -l <"$last.said")" -eq 1 ] && grep -q "see \"$1 $2 help\"\.$" "$last.said" &&
+		in_a "$1" "$2" help | grep -q "^Usage: $1 $2 "
+}
+for words in "smcr info now" "smcr linkgroup nothing" "smcr device nothing" "smcr stats twice" \
+	"smcr ueid add" "smcd seid maybe" "smcd device ibdev x"; do
+	# shellcheck disable=SC2086
+	check "misused: $words" misused $words
+done
 
 # 7. Events.
 echo_server a smc "$A" 7000

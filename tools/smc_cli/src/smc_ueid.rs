@@ -10,6 +10,9 @@ use crate::eid;
 #[derive(Debug, Parser)]
 #[command(name = "smc_ueid", version)]
 pub struct Options {
+    /// JSON instead of text
+    #[arg(short, long, global = true)]
+    pub json: bool,
     /// What is to be done.
     #[command(subcommand)]
     pub action: Action,

@@ -47,6 +47,19 @@ impl Filter {
         let fits = |wanted: &Option<String>, name| wanted.as_deref().is_none_or(|w| w == name);
         fits(&self.ibdev, device) && fits(&self.netdev, interface)
     }
+
+    /// Leaves the ports that pass, and their devices.
+    fn retain(&self, devices: &mut Vec<Device>, interface_name: &dyn Fn(u32) -> String) {
+        if *self == Self::default() {
+            return;
+        }
+        devices.retain_mut(|device| {
+            let name = &device.name;
+            let passes = |port: &DevicePort| self.passes(name, &interface_name(port.ifindex));
+            device.ports.retain(passes);
+            !device.ports.is_empty()
+        });
+    }
 }
 
 /// Runs `device`.
@@ -55,18 +68,14 @@ impl Filter {
 ///
 /// A sentence for the user.
 pub fn run(program: Program, options: Options, words: &[&str], mut smc: Smc) -> Outcome {
-    let filter = Filter::parse(program, words).ok_or_else(|| {
-        misused(match program {
-            Program::Smcr => "Usage: smcr device [show] [all] [ibdev <dev>] [netdev <dev>]\n",
-            Program::Smcd => "Usage: smcd device [show] [all]\n",
-        })
-    })?;
+    let filter = Filter::parse(program, words).ok_or_else(|| misused(program, "device"))?;
     let devices = match program {
         Program::Smcr => smc.devices(),
         Program::Smcd => smc.smcd_devices(),
     };
-    let devices = devices.map_err(|error| error.to_string())?;
+    let mut devices = devices.map_err(|error| error.to_string())?;
     if options.json {
+        filter.retain(&mut devices, &output::interface_name);
         return output::print_json(&devices);
     }
     output::print(&match program {
@@ -204,6 +213,12 @@ mod tests {
         let name = |_: u32| "eth2".to_owned();
         let text = roce_text(&[device()], &filter, Options::default(), &name);
         assert_eq!(text.lines().count(), 1);
+        for (words, count) in [(["netdev", "eth9"], 0), (["netdev", "eth2"], 1)] {
+            let mut devices = vec![device()];
+            let filter = parse(&words).expect("the words are good");
+            filter.retain(&mut devices, &name);
+            assert_eq!(devices.len(), count, "{words:?}");
+        }
         assert_eq!(parse(&["all"]), Some(Filter::default()));
         assert_eq!(parse(&["ibdev"]), None);
         assert_eq!(Filter::parse(Program::Smcd, &["ibdev", "x"]), None);

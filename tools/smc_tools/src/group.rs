@@ -61,6 +61,18 @@ impl Query {
         let fits = |wanted: &Option<String>, name| wanted.as_deref().is_none_or(|w| w == name);
         fits(&self.ibdev, link.device.as_str()) && fits(&self.netdev, interface)
     }
+
+    /// Leaves the links that are wanted, and their groups.
+    fn retain(&self, groups: &mut Vec<Group>, interface_name: &dyn Fn(u32) -> String) {
+        if self.ibdev.is_none() && self.netdev.is_none() {
+            return;
+        }
+        groups.retain_mut(|group| {
+            let wanted = |link: &Link| self.wants_link(link, &interface_name(link.ifindex));
+            group.links.retain(wanted);
+            !group.links.is_empty()
+        });
+    }
 }
 
 /// Runs `linkgroup`.
@@ -69,14 +81,7 @@ impl Query {
 ///
 /// A sentence for the user.
 pub fn run(program: Program, options: Options, words: &[&str], mut smc: Smc) -> Outcome {
-    let query = Query::parse(program, words).ok_or_else(|| {
-        misused(match program {
-            Program::Smcr => {
-                "Usage: smcr linkgroup [show | link-show] [all | LG-ID] [ibdev <dev>] [netdev <dev>]\n"
-            }
-            Program::Smcd => "Usage: smcd linkgroup [show] [all | LG-ID]\n",
-        })
-    })?;
+    let query = Query::parse(program, words).ok_or_else(|| misused(program, "linkgroup"))?;
     let groups = match program {
         Program::Smcr if query.links || options.json => smc.groups(),
         Program::Smcr => smc.groups_only(),
@@ -85,6 +90,7 @@ pub fn run(program: Program, options: Options, words: &[&str], mut smc: Smc) -> 
     let mut groups = groups.map_err(|error| error.to_string())?;
     groups.retain(|group| query.wants_group(group));
     if options.json {
+        query.retain(&mut groups, &output::interface_name);
         return output::print_json(&groups);
     }
     output::print(&match program {
@@ -330,6 +336,15 @@ mod tests {
                 .count(),
             1
         );
+        for (netdev, count) in [(Some("eth9"), 0), (Some("eth2"), 1), (None, 1)] {
+            let query = Query {
+                netdev: netdev.map(str::to_owned),
+                ..Query::default()
+            };
+            let mut groups = vec![group()];
+            query.retain(&mut groups, &name);
+            assert_eq!(groups.len(), count, "{netdev:?}");
+        }
     }
 
     #[test]

@@ -21,10 +21,7 @@ pub fn run(program: Program, options: Options, words: &[&str], mut smc: Smc) -> 
     match words {
         [] => {}
         [word] if stem(word, "show") => {}
-        _ => {
-            let usage = format!("Usage: {} info [show]\n", program.name());
-            return Err(misused(&usage));
-        }
+        _ => return Err(misused(program, "info")),
     }
     let info = smc.system().map_err(|error| error.to_string())?;
     if options.json {

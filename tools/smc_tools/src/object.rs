@@ -8,6 +8,17 @@ use crate::{device, group, info, stats, ueid};
 pub use smc_cli::object::Program;
 use smc_netlink::Smc;
 
+/// What the programs tell of; where beginnings of words are the same, the first one is meant.
+const OBJECTS: [&str; 7] = [
+    "device",
+    "linkgroup",
+    "info",
+    "stats",
+    "ueid",
+    "seid",
+    "help",
+];
+
 /// Options before the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -104,6 +115,33 @@ pub fn usage(program: Program) -> String {
     )
 }
 
+/// How an object is called.
+fn usage_of(program: Program, object: &str) -> String {
+    let name = program.name();
+    let smcr = program == Program::Smcr;
+    let lines: &[&str] = match object {
+        "device" if smcr => &["[show] [all] [ibdev <dev>] [netdev <dev>]"],
+        "device" => &["[show] [all]"],
+        "linkgroup" if smcr => &["[show | link-show] [all | LG-ID] [ibdev <dev>] [netdev <dev>]"],
+        "linkgroup" => &["[show] [all | LG-ID]"],
+        "stats" => &["[show | reset | json]"],
+        "ueid" => &["[show]", "add <eid>", "del <eid>", "flush"],
+        "seid" => &["[show | enable | disable]"],
+        _ => &["[show]"],
+    };
+    let lines: Vec<String> = lines
+        .iter()
+        .map(|words| format!("{name} {object} {words}\n"))
+        .collect();
+    format!("Usage: {}", lines.join("       "))
+}
+
+/// A sentence for words that are no command of an object.
+pub fn misused(program: Program, object: &str) -> String {
+    let name = program.name();
+    format!("these words after \"{object}\" are no command: see \"{name} {object} help\".")
+}
+
 /// Runs the program.
 ///
 /// # Errors
@@ -120,34 +158,30 @@ pub fn run(program: Program, arguments: &[String]) -> Outcome {
     };
     let (object, words) = words.split_first().ok_or("an object is missing.")?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let open = || Smc::open().map_err(|error| error.to_string());
-    if stem(object, "device") {
-        device::run(program, options, &words, open()?)
-    } else if stem(object, "linkgroup") {
-        group::run(program, options, &words, open()?)
-    } else if stem(object, "info") {
-        info::run(program, options, &words, open()?)
-    } else if stem(object, "stats") {
-        stats::run(program, options, &words, open()?)
-    } else if stem(object, "ueid") {
-        ueid::run(program, options, &words, open()?)
-    } else if stem(object, "seid") && program == Program::Smcd {
-        ueid::run_seid(options, &words, open()?)
-    } else if stem(object, "seid") {
-        Err("only SMC-D has a system identifier: see \"smcd seid help\".".to_owned())
-    } else if stem(object, "help") {
-        output::print(&usage(program))
-    } else {
+    let Some(object) = OBJECTS.iter().find(|name| stem(object, name)).copied() else {
         let program = program.name();
-        Err(format!(
+        return Err(format!(
             "object {object} is unknown: see \"{program} help\"."
-        ))
+        ));
+    };
+    if object == "help" {
+        return output::print(&usage(program));
     }
-}
-
-/// A sentence for words that make no command.
-pub fn misused(usage: &str) -> String {
-    format!("the command is not understood.\n{}", usage.trim_end())
+    if object == "seid" && program == Program::Smcr {
+        return Err("only SMC-D has a system identifier: see \"smcd seid help\".".to_owned());
+    }
+    if words == ["help"] {
+        return output::print(&usage_of(program, object));
+    }
+    let smc = Smc::open().map_err(|error| error.to_string())?;
+    match object {
+        "device" => device::run(program, options, &words, smc),
+        "linkgroup" => group::run(program, options, &words, smc),
+        "info" => info::run(program, options, &words, smc),
+        "stats" => stats::run(program, options, &words, smc),
+        "ueid" => ueid::run(program, options, &words, smc),
+        _ => ueid::run_seid(options, &words, smc),
+    }
 }
 
 #[cfg(test)]
@@ -193,6 +227,47 @@ mod tests {
             error.contains("-x") && error.contains("smcd help"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn what_is_misused_is_told_in_one_sentence_that_leads_to_the_usage() {
+        for program in [Program::Smcr, Program::Smcd] {
+            for object in program.command().get_subcommands() {
+                let object = object.get_name();
+                let sentence = misused(program, object);
+                assert!(
+                    sentence.ends_with('.') && !sentence.contains('\n'),
+                    "{sentence}"
+                );
+                let help = format!("{} {object} help", program.name());
+                assert!(sentence.contains(&help), "{sentence}");
+                let words: Vec<String> = help.split(' ').skip(1).map(str::to_owned).collect();
+                assert_eq!(run(program, &words), Ok(()), "{help}");
+                let usage = usage_of(program, object);
+                let start = format!("Usage: {} {object} ", program.name());
+                assert!(
+                    usage.starts_with(&start) && usage.ends_with('\n'),
+                    "{usage}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn usages_have_all_commands() {
+        for program in [Program::Smcr, Program::Smcd] {
+            let command = program.command();
+            for object in command.get_subcommands() {
+                let usage = usage_of(program, object.get_name());
+                for leaf in object.get_subcommands() {
+                    assert!(
+                        usage.contains(leaf.get_name()),
+                        "{}: {usage}",
+                        leaf.get_name()
+                    );
+                }
+            }
+        }
     }
 
     #[test]

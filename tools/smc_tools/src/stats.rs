@@ -33,10 +33,7 @@ pub fn run(program: Program, options: Options, words: &[&str], mut smc: Smc) -> 
         [word] if stem(word, "show") => Action::Show,
         [word] if stem(word, "reset") => Action::Reset,
         [word] if stem(word, "json") => Action::Json,
-        _ => {
-            let usage = format!("Usage: {} stats [show | reset | json]\n", program.name());
-            return Err(misused(&usage));
-        }
+        _ => return Err(misused(program, "stats")),
     };
     let now = baseline::Counters {
         stats: smc.stats().map_err(|error| error.to_string())?,
@@ -55,13 +52,19 @@ pub fn run(program: Program, options: Options, words: &[&str], mut smc: Smc) -> 
         Program::Smcd => &counters.stats.smcd,
     };
     if action == Action::Json || options.json {
-        return output::print(&json(program, transport));
+        return output::print(&json(program, &counters, transport, options.detail > 0));
     }
     output::print(&text(program, &counters, transport, options.detail > 0))
 }
 
-/// The counters in one line, with the names that scripts know.
-pub fn json(program: Program, transport: &Transport) -> String {
+/// The counters in one line, with the names that scripts know; in detail with errors and fallbacks,
+/// which are of the host and not of one transport.
+pub fn json(
+    program: Program,
+    counters: &baseline::Counters,
+    transport: &Transport,
+    detailed: bool,
+) -> String {
     const CLASSES: [&str; 9] = [
         "8K", "16K", "32K", "64K", "128K", "256K", "512K", "1024K", "G_1024K",
     ];
@@ -118,7 +121,16 @@ pub fn json(program: Program, transport: &Transport) -> String {
         Program::Smcr => "SMCR",
         Program::Smcd => "SMCD",
     };
-    format!("{{\"{object}\": {{{}}}}}\n", pairs.join(","))
+    let mut more = String::new();
+    if detailed {
+        let stats = &counters.stats;
+        let errors = serde_json::json!({
+            "client": stats.client_handshake_errors, "server": stats.server_handshake_errors,
+        });
+        let fallbacks = serde_json::json!(counters.fallbacks);
+        more = format!(", \"handshake_errors\": {errors}, \"fallbacks\": {fallbacks}");
+    }
+    format!("{{\"{object}\": {{{}}}{more}}}\n", pairs.join(","))
 }
 
 /// The counters as text.
@@ -379,8 +391,14 @@ mod tests {
 
     #[test]
     fn json_has_the_names_that_scripts_know() {
-        let line = json(Program::Smcr, &counters().stats.smcr);
-        let value: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
+        let counters = counters();
+        let parsed = |detailed| {
+            let line = json(Program::Smcr, &counters, &counters.stats.smcr, detailed);
+            let value = serde_json::from_str::<serde_json::Value>(&line);
+            (value.expect("it is JSON"), line)
+        };
+        let (value, line) = parsed(false);
+        assert_eq!(value.as_object().map(|value| value.len()), Some(1));
         let smcr = value["SMCR"].as_object().expect("there is an object");
         assert_eq!(smcr.len(), 65);
         assert_eq!(smcr["SMC_USR_RX_BUF_8K"], 1500);
@@ -388,5 +406,9 @@ mod tests {
         assert_eq!(smcr["SMC_SRV_V2_SUCC_CNT"], 50);
         assert_eq!(smcr["SMC_INT_RX_BUF_FULL_CNT"], 3);
         assert!(line.starts_with("{\"SMCR\": {\"SMC_INT_TX_BUF_8K\":0,"));
+        let (value, _) = parsed(true);
+        assert_eq!(value["SMCR"].as_object(), Some(smcr));
+        assert_eq!(value["handshake_errors"]["client"], 1);
+        assert_eq!(value["fallbacks"]["reasons"][0]["count"], 15);
     }
 }

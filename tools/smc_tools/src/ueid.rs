@@ -29,13 +29,7 @@ pub fn run(program: Program, options: Options, words: &[&str], mut smc: Smc) -> 
         [word] if stem(word, "flush") => smc.flush_ueids().map_err(|error| error.to_string()),
         [word, eid] if stem(word, "add") => add(&mut smc, &check(eid)?),
         [word, eid] if stem(word, "del") => remove(&mut smc, &check(eid)?),
-        _ => {
-            let program = program.name();
-            Err(misused(&format!(
-                "Usage: {program} ueid [show]\n       {program} ueid add <eid>\n       \
-                 {program} ueid del <eid>\n       {program} ueid flush\n"
-            )))
-        }
+        _ => Err(misused(program, "ueid")),
     }
 }
 
@@ -90,7 +84,7 @@ pub fn run_seid(options: Options, words: &[&str], mut smc: Smc) -> Outcome {
         [word] if stem(word, "show") => show_seid(options, &mut smc),
         [word] if stem(word, "enable") => set_seid(&mut smc, true),
         [word] if stem(word, "disable") => set_seid(&mut smc, false),
-        _ => Err(misused("Usage: smcd seid [show | enable | disable]\n")),
+        _ => Err(misused(Program::Smcd, "seid")),
     }
 }
 

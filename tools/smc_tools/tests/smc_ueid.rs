@@ -41,6 +41,7 @@ fn a_kernel_without_smc_is_told_in_one_sentence() {
         &["del", "LAB-1"],
         &["flush"],
         &["list"],
+        &["list", "--json"],
     ] {
         let output = smc_ueid(arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");

@@ -24,6 +24,9 @@ fn run(options: &Options) -> Outcome {
         Action::Flush => smc.flush_ueids().map_err(|error| error.to_string()),
         Action::List => {
             let eids = smc.ueids().map_err(|error| error.to_string())?;
+            if options.json {
+                return output::print_json(&eids);
+            }
             let lines: Vec<String> = eids.iter().map(|eid| format!("{eid}\n")).collect();
             output::print(&lines.concat())
         }
