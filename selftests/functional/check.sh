@@ -72,6 +72,49 @@ remove_rxe b rxe1
 finds "a connection on TCP" 1 "^MISSING  *this end uses SMC" in_b smc check connect "$A"
 add_rxe b rxe1
 finds "nobody listens" 1 "run \"smc check listen\" on the peer" in_b smc check connect "$A:4301"
+
+# 4. The same with the other end started by ssh: here a program that knows how to get to the other
+# namespace.
+mkdir "$WORK/ssh"
+cat >"$WORK/ssh/ssh" <<'END'
+#!/bin/sh
+# The command is the last argument. There is no configuration to tell.
+[ "$1" != -G ] || exit 1
+for command; do :; done
+exec ip netns exec a sh -c "$command"
+END
+chmod +x "$WORK/ssh/ssh"
+by_ssh() {
+	ip netns exec b env PATH="$WORK/ssh:$PATH" smc check connect --ssh "root@$A" "$@"
+}
+left() {
+	listening a 4300 || pgrep -f '[-]-attached'
+}
+not_left() {
+	wait_for 5 eval '! left'
+}
+check "with the device back, connections use SMC-R" wait_for 15 smcr in_b smc check connect "$A"
+finds "a port that is taken there" 1 "It says: 0.0.0.0:4300 cannot be listened at" by_ssh
 stop_all
+finds "SMC-R with a listener by ssh" 0 "^good  *this end uses SMC: it is over SMC-R with rxe1" smcr by_ssh
+finds "the other end's view" 0 "^good  *the peer uses SMC: it is over SMC-R with rxe0" smcr by_ssh "$A:4302"
+finds "and its end of it" 0 "^good  *root@$A saw the exchange to its end" smcr by_ssh
+over_v6() {
+	by_ssh "$A6" | grep "^good  *a connection to \\[$A6\\]:4300 is made"
+}
+check "IPv6" over_v6
+finds "JSON" 0 '"what":"root@.* listens at port 4300","verdict":"good"' by_ssh --json
+check "no listener is left" not_left
+remove_rxe b rxe1
+finds "one on TCP with a listener by ssh" 1 "^MISSING  *the peer uses SMC" by_ssh
+add_rxe b rxe1
+in_a nft add table inet strict
+in_a nft 'add chain inet strict in { type filter hook input priority 0; }'
+in_a nft add rule inet strict in tcp dport 4300 drop
+finds "a firewall" 1 "let the firewalls pass its TCP port" by_ssh --timeout 2
+in_a nft delete table inet strict
+check "no listener is left then" not_left
+finds "another host" 1 "see that it leads to root@$A" by_ssh "$B"
+check "no listener is left after that" not_left
 check "the connections are gone" wait_for 20 quiet a b
 done_testing

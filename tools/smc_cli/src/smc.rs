@@ -82,8 +82,13 @@ pub enum What {
     },
     /// A connection to "smc check listen" on the peer, from end to end
     Connect {
-        /// The peer: HOST or HOST:PORT
-        peer: String,
+        /// The peer: HOST or HOST:PORT; with --ssh it may be left out
+        #[arg(required_unless_present = "ssh")]
+        peer: Option<String>,
+        /// Have ssh run "smc check listen" on HOST, or USER@HOST, as long as it is needed; ssh must
+        /// get there without a password
+        #[arg(long, value_name = "HOST")]
+        ssh: Option<String>,
         /// Seconds that all of it may take
         #[arg(short, long, default_value_t = 10.0)]
         timeout: f64,
@@ -99,5 +104,8 @@ pub enum What {
         /// Connections to wait for; without end if not given
         #[arg(short = 'n', long)]
         count: Option<u32>,
+        /// End when standard input does
+        #[arg(long)]
+        attached: bool,
     },
 }

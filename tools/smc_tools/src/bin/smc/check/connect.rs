@@ -10,43 +10,67 @@ use std::time::{Duration, Instant};
 use smc_cli::smc::CHECK_PORT;
 
 use super::peer::{self, View};
-use super::Finding;
+use super::{ssh, Finding};
 
 /// Bytes that are sent there and back: more than a ring holds, so that it goes round.
 const BYTES: usize = 256 * 1024;
 
-/// Looks at a connection to `text`.
+/// Looks at a connection to `peer`, or, where that is not given, to the host `there`, on which ssh
+/// is to run the other end.
 ///
 /// # Errors
 ///
 /// A sentence when that cannot be done.
-pub(super) fn look(text: &str, limit: Duration) -> Result<Vec<Finding>, String> {
-    let address = resolve(text)?;
+pub(super) fn look(
+    peer: Option<&str>,
+    there: Option<&str>,
+    limit: Duration,
+) -> Result<Vec<Finding>, String> {
+    let named = there.map(ssh::host_name).unwrap_or_default();
+    let address = resolve(peer.unwrap_or(&named))?;
+    let mut findings = Vec::new();
+    let mut listener = None;
+    if let Some(host) = there {
+        match ssh::Listener::start(host, address, limit)? {
+            Ok(started) => listener = Some(started),
+            Err(finding) => return Ok(vec![finding]),
+        }
+        let port = address.port();
+        findings.push(Finding::good(format!("{host} listens at port {port}")));
+    }
     let start = Instant::now();
     let made = format!("a connection to {address} is made");
     let mut stream = match connect(address, limit) {
         Ok(stream) => stream,
-        Err(error) if no_family(&error) => {
-            return Ok(vec![Finding::missing(
-                "this host has SMC sockets",
-                "Load the module with \"modprobe smc_rs\"; \"smc check\" tells more.",
-            )])
-        }
         Err(error) => {
-            return Ok(vec![Finding::missing(
-                made,
-                format!(
-                "It failed ({error}): run \"smc check listen\" on the peer, and let the firewalls \
-                     pass its TCP port."
-            ),
-            )])
+            findings.push(not_made(made, &error, there));
+            return Ok(findings);
         }
     };
-    let mut findings = vec![Finding::good(format!("{made} in {}", milliseconds(start)))];
+    findings.push(Finding::good(format!("{made} in {}", milliseconds(start))));
     let own = View::of(&stream)?;
     findings.push(mode("this end", &own));
     findings.extend(data(&mut stream));
+    drop(stream);
+    findings.extend(listener.map(|mut listener| listener.verdict(limit)));
     Ok(findings)
+}
+
+fn not_made(made: String, error: &io::Error, there: Option<&str>) -> Finding {
+    if no_family(error) {
+        return Finding::missing(
+            "this host has SMC sockets",
+            "Load the module with \"modprobe smc_rs\"; \"smc check\" tells more.",
+        );
+    }
+    let remedy = match there {
+        Some(host) => {
+            format!("see that it leads to {host}, and let the firewalls pass its TCP port.")
+        }
+        None => "run \"smc check listen\" on the peer, and let the firewalls pass its TCP port."
+            .to_owned(),
+    };
+    Finding::missing(made, format!("It failed ({error}): {remedy}"))
 }
 
 fn no_family(error: &io::Error) -> bool {

@@ -5,8 +5,9 @@
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
+use std::{io, process, thread};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use smc_tools::output;
 use socket2::Socket;
 
@@ -15,12 +16,16 @@ use super::peer::{self, View};
 /// How long a client may be silent.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Begins what is said when checks can come.
+pub(super) const READY: &str = "waiting for \"smc check connect\"";
+
 /// One check that was answered, for `--json`.
-#[derive(Serialize)]
-struct Answered {
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Answered {
     peer: Option<SocketAddr>,
     view: Option<View>,
-    error: Option<String>,
+    /// A sentence, when the exchange failed.
+    pub(super) error: Option<String>,
 }
 
 /// Answers checks, one after the other.
@@ -28,14 +33,22 @@ struct Answered {
 /// # Errors
 ///
 /// A sentence when it cannot be listened.
-pub(super) fn run(address: SocketAddr, count: Option<u32>, json: bool) -> Result<(), String> {
+pub(super) fn run(
+    address: SocketAddr,
+    count: Option<u32>,
+    attached: bool,
+    json: bool,
+) -> Result<(), String> {
     let listener = listen(address).map_err(|error| match error.raw_os_error() {
         Some(libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT) => {
             "this host has no SMC sockets: load the module with \"modprobe smc_rs\".".to_owned()
         }
         _ => format!("{address} cannot be listened at: {error}."),
     })?;
-    eprintln!("waiting for \"smc check connect\" at {address}");
+    if attached {
+        end_with_input();
+    }
+    eprintln!("{READY} at {address}");
     let mut left = count;
     while left != Some(0) {
         let (socket, peer) = listener
@@ -49,7 +62,16 @@ pub(super) fn run(address: SocketAddr, count: Option<u32>, json: bool) -> Result
     Ok(())
 }
 
-fn listen(address: SocketAddr) -> std::io::Result<Socket> {
+/// Has this process end when there is nobody any more at the other end of its standard input.
+fn end_with_input() {
+    thread::spawn(|| {
+        // What comes is of no interest, nor is why nothing comes any more.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        process::exit(0);
+    });
+}
+
+fn listen(address: SocketAddr) -> io::Result<Socket> {
     let socket = peer::socket(address)?;
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
@@ -58,7 +80,7 @@ fn listen(address: SocketAddr) -> std::io::Result<Socket> {
 }
 
 fn answer(stream: &mut TcpStream) -> Result<View, String> {
-    let words = |error: std::io::Error| format!("the exchange failed: {error}.");
+    let words = |error: io::Error| format!("the exchange failed: {error}.");
     stream.set_read_timeout(Some(PATIENCE)).map_err(words)?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(words)?;
     let view = View::of(stream)?;

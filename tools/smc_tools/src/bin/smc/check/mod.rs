@@ -8,6 +8,7 @@ mod firewall;
 mod listen;
 mod peer;
 mod segment;
+mod ssh;
 mod syn;
 
 use std::process::ExitCode;
@@ -81,14 +82,15 @@ pub(crate) fn run(what: Option<What>, json: bool) -> ExitCode {
     let findings = match what.unwrap_or(What::Basic) {
         What::Basic => basic::look(),
         What::Syn { url, timeout } => seconds(timeout).and_then(|limit| syn::look(&url, limit)),
-        What::Connect { peer, timeout } => {
-            seconds(timeout).and_then(|limit| connect::look(&peer, limit))
+        What::Connect { peer, ssh, timeout } => {
+            seconds(timeout).and_then(|limit| connect::look(peer.as_deref(), ssh.as_deref(), limit))
         }
         What::Listen {
             address,
             port,
             count,
-        } => match listen::run((address, port).into(), count, json) {
+            attached,
+        } => match listen::run((address, port).into(), count, attached, json) {
             Ok(()) => return ExitCode::SUCCESS,
             Err(sentence) => Err(sentence),
         },
