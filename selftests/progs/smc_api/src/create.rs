@@ -3,7 +3,7 @@
 //! socket, bind, listen, accept.
 
 use crate::check::{fails, works};
-use crate::ctx::{readable, talk, Ctx};
+use crate::ctx::{readable, talk, Ctx, Expect};
 use crate::{check, loose, Check};
 use libc::{
     EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, ECONNREFUSED, ECONNRESET, EINVAL, EOPNOTSUPP,
@@ -46,6 +46,7 @@ pub(crate) const CHECKS: &[Check] = &[
         closed_with_children,
     ),
     check("listener: children outlive it", children_outlive),
+    check("listener: the last of two thousand is served at once", many),
 ];
 
 fn types(c: &Ctx) -> Outcome {
@@ -423,5 +424,28 @@ fn children_outlive(c: &Ctx) -> Outcome {
         talk(a, b)?;
         same!("poll", works("poll()", poll_one(a, libc::POLLIN, 0))?, 0);
     }
+    Ok(())
+}
+
+/// None of the others may stand in the way of the last one.
+fn many(c: &Ctx) -> Outcome {
+    const LISTENERS: usize = 2000;
+    if c.family.is_smc() && c.expect != Expect::Smcr {
+        skip!("it takes long, and is the same for all SMC sockets");
+    }
+    let listeners = (0..LISTENERS)
+        .map(|_| c.listener(0))
+        .collect::<Result<Vec<_>, _>>()?;
+    // The first connection between two hosts makes the link, which takes a while.
+    let (first, last) = (&listeners[0], &listeners[LISTENERS - 1]);
+    c.pair_on(&first.0, first.1)?;
+    let start = Instant::now();
+    let (a, b) = c.pair_on(&last.0, last.1)?;
+    let took = start.elapsed();
+    ensure!(
+        took < Duration::from_secs(1),
+        "the last of {LISTENERS} listeners accepted after {took:?}"
+    );
+    talk(&a, &b)?;
     Ok(())
 }

@@ -10,9 +10,9 @@ use std::fs::File;
 use std::io::{IoSlice, IoSliceMut, Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-use testlib::extra::{sendfile, splice, HalfMapped};
+use testlib::extra::{sendfile, HalfMapped};
 use testlib::pattern::{fill, Tally};
-use testlib::process::{count_signal, interval_timer, pipe, signals_caught};
+use testlib::process::{count_signal, interval_timer, signals_caught};
 use testlib::sock::Sock;
 use testlib::tap::Outcome;
 
@@ -28,7 +28,6 @@ pub(crate) const CHECKS: &[Check] = &[
     check("data: bad addresses", bad_address),
     check("data: an address that goes bad half way", half_bad),
     check("data: sendfile", send_file),
-    check("data: splice", splices),
     check("data: SO_RCVLOWAT", low_water),
     check(
         "data: a slow reader stops the sender, and nothing is lost",
@@ -361,53 +360,6 @@ fn send_file(c: &Ctx) -> Outcome {
         &[EPIPE],
     )?;
     Ok(())
-}
-
-fn splices(c: &Ctx) -> Outcome {
-    let (a, b) = c.pair()?;
-    let (out, inp) = works("pipe()", pipe())?;
-    let mut got = Vec::new();
-    for round in 0..20u64 {
-        let mut data = vec![0u8; 3000];
-        fill(round, 0, &mut data);
-        works("write to pipe", file_of(&inp)?.write_all(&data))?;
-        let mut moved = 0;
-        while moved < data.len() {
-            moved += works(
-                "splice() to the socket",
-                splice(&out, &a, data.len() - moved, 0),
-            )?;
-        }
-        let mut back = 0;
-        while back < data.len() {
-            crate::ctx::readable(&b)?;
-            back += works(
-                "splice() from the socket",
-                splice(&b, &inp, data.len() - back, 0),
-            )?;
-        }
-        got.resize(data.len(), 0);
-        works("read from pipe", file_of(&out)?.read_exact(&mut got))?;
-        ensure!(got == data, "round {round}: spliced bytes arrived changed");
-    }
-    works("fcntl", b.set_nonblocking(true))?;
-    fails(
-        "splice() from an empty socket",
-        splice(&b, &inp, 10, 2),
-        &[EAGAIN],
-    )?;
-    works("shutdown(WR)", a.shutdown(libc::SHUT_WR))?;
-    crate::ctx::readable(&b)?;
-    same!(
-        "splice() at the end",
-        works("splice()", splice(&b, &inp, 10, 0))?,
-        0
-    );
-    Ok(())
-}
-
-fn file_of(fd: &OwnedFd) -> Result<File, String> {
-    Ok(File::from(works("dup()", fd.try_clone())?))
 }
 
 fn low_water(c: &Ctx) -> Outcome {

@@ -16,6 +16,7 @@ mod ctx;
 mod data;
 mod flags;
 mod options;
+mod pipes;
 mod place;
 mod poll;
 
@@ -90,6 +91,7 @@ fn all() -> Vec<&'static Check> {
         connect::CHECKS,
         poll::CHECKS,
         data::CHECKS,
+        pipes::CHECKS,
         flags::CHECKS,
         options::CHECKS,
         close::CHECKS,

@@ -10,6 +10,7 @@ use libc::{
     SO_LINGER, SO_RCVBUF, SO_SNDBUF, SO_TYPE, TCP_CORK, TCP_KEEPIDLE, TCP_NODELAY,
 };
 use std::time::{Duration, Instant};
+use testlib::lazy::LazyPage;
 use testlib::opts::{SIOCATMARK, SIOCINQ, SIOCOUTQ, SIOCOUTQNSD, TCP_ULP};
 use testlib::sock::Sock;
 use testlib::tap::Outcome;
@@ -26,6 +27,10 @@ pub(crate) const CHECKS: &[Check] = &[
     check("options: short values and IP level", short_values),
     check("options: TCP_ULP is refused", ulp),
     check("options: wrong lengths", lengths),
+    check(
+        "options: a value that is long in coming holds up nobody else",
+        late_value,
+    ),
     check("options: SMC_LIMIT_HS", handshake_limit),
     check("ioctl: SIOCINQ counts what can be read", input_queue),
     check("ioctl: SIOCOUTQ counts what is on its way", output_queue),
@@ -255,6 +260,48 @@ fn lengths(c: &Ctx) -> Outcome {
 /// Level of SMC's own options, and the one that limits handshakes.
 const SOL_SMC: i32 = 286;
 const SMC_LIMIT_HS: i32 = 1;
+
+/// The value is in memory that comes only when the test says so; the socket must not be locked then.
+fn late_value(c: &Ctx) -> Outcome {
+    const OPTIONS: [(i32, i32); 3] = [
+        (IPPROTO_TCP, TCP_NODELAY),
+        (SOL_SOCKET, SO_KEEPALIVE),
+        (SOL_SMC, SMC_LIMIT_HS),
+    ];
+    for option in OPTIONS {
+        if option.0 == SOL_SMC && !c.family.is_smc() {
+            continue;
+        }
+        let (a, b) = c.pair()?;
+        let page = match LazyPage::new() {
+            Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => {
+                skip!("this kernel has no userfaultfd")
+            }
+            made => works("userfaultfd()", made)?,
+        };
+        std::thread::scope(|s| {
+            let setter = s.spawn(|| page.set_option(&a, option, 4));
+            let wanted = works("poll()", page.is_wanted(10_000));
+            let start = Instant::now();
+            let others = talk(&a, &b)
+                .and_then(|()| works("getsockopt()", a.int(SOL_SOCKET, SO_ERROR)))
+                .and_then(|_| works("setsockopt()", a.set_int(IPPROTO_TCP, TCP_NODELAY, 1)))
+                .and_then(|()| works("shutdown()", a.shutdown(libc::SHUT_RDWR)));
+            let took = start.elapsed();
+            works("the page", page.give())?;
+            let set = setter.join();
+            ensure!(wanted?, "option {option:?}: nobody asked for the value");
+            others?;
+            works("setsockopt()", set.unwrap_or(Ok(())))?;
+            ensure!(
+                took < Duration::from_secs(3),
+                "other calls took {took:?} while option {option:?} had no value"
+            );
+            Ok::<(), testlib::tap::Problem>(())
+        })?;
+    }
+    Ok(())
+}
 
 fn handshake_limit(c: &Ctx) -> Outcome {
     if !c.family.is_smc() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Less common system calls: sendfile, splice, passing descriptors, unmapped memory.
+//! Less common system calls: sendfile, splice, tee, passing descriptors, unmapped memory.
 
 use crate::sock::{cvt, Sock};
 use std::io;
@@ -41,6 +41,16 @@ pub fn splice(
             flags,
         )
     })
+}
+
+/// Duplicates up to `count` bytes of one pipe in another one.
+///
+/// # Errors
+///
+/// The error of `tee(2)`.
+pub fn tee(from: &impl AsRawFd, to: &impl AsRawFd, count: usize) -> io::Result<usize> {
+    // SAFETY: no pointers.
+    cvt(unsafe { libc::tee(from.as_raw_fd(), to.as_raw_fd(), count, 0) })
 }
 
 /// A Unix socket pair for passing descriptors.

@@ -12,6 +12,7 @@ pub mod counters;
 pub mod event;
 pub mod extra;
 pub mod json;
+pub mod lazy;
 pub mod msg;
 pub mod opts;
 pub mod pattern;
