@@ -91,6 +91,21 @@ fn sequence_numbers_start_at_one_and_wrap_to_zero() {
 }
 
 #[test]
+fn a_few_bytes_of_room_are_not_worth_waking_a_writer() {
+    let mut conn = victim();
+    conn.commit(64);
+    let plan = conn.next_write(64).unwrap();
+    conn.posted(&plan);
+    for room in 1..=64 {
+        let events = conn.completed(1);
+        let worth = room > 21;
+        assert_eq!(conn.send_room(), room);
+        assert_eq!(conn.is_writable(), worth, "{room} bytes");
+        assert_eq!(events.contains(Events::WRITABLE), worth, "{room} bytes");
+    }
+}
+
+#[test]
 fn data_for_a_peer_that_closed_is_an_error() {
     let mut conn = victim();
     conn.commit(64);

@@ -10,7 +10,7 @@ use libc::{
     IPPROTO_TCP, MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, POLLOUT, POLLRDHUP, SHUT_WR, SOL_SOCKET,
     SO_PEEK_OFF, TCP_INQ,
 };
-use Step::{Arrived, Do, Look, Peer, PeerReset, Start, Wait};
+use Step::{Arrived, Do, Look, Peer, PeerReset, Sleep, Start, Wait};
 
 /// The scripts.
 pub(super) const SCRIPTS: &[Script] = &[
@@ -126,6 +126,21 @@ pub(super) const SCRIPTS: &[Script] = &[
             Do(Call::RecvMsg(100, 0)),
             Do(Call::Set(IPPROTO_TCP, TCP_INQ, 0)),
             Do(Call::RecvMsg(100, 0)),
+        ],
+    ),
+    (
+        "send: not writable for a few bytes that the peer has read",
+        State::Full,
+        &[
+            Peer(Call::Recv(100, 0)),
+            Sleep(30),
+            Look,
+            Peer(Call::Recv(100, 0)),
+            Sleep(30),
+            Look,
+            Peer(Call::Drain),
+            Wait(POLLOUT),
+            Look,
         ],
     ),
     (
