@@ -140,7 +140,10 @@ void smc_rs_helper_trace_recvmsg(const struct sock *sk, u64 net_cookie, size_t l
 				 const char *device);
 void smc_rs_helper_trace_link_down(u32 group, u64 net_cookie, int state, const char *device,
 				   const char *why);
-bool smc_rs_helper_trace_messages(void);
+void smc_rs_helper_trace_handshake_step(const struct sock *sk, u64 net_cookie, bool server,
+					u8 step, u64 us);
+void smc_rs_helper_trace_handshake_end(const struct sock *sk, u64 net_cookie, bool server,
+				       u8 result, u32 reason, u32 peer_reason, int error, u64 us);
 
 /* rust/helpers/diag.c */
 int smc_rs_helper_diag_start(struct sk_buff *skb, const struct nlmsghdr *nlh,

@@ -7,6 +7,7 @@
 #define SMC_RS_TRACE_H
 
 #include <linux/tracepoint.h>
+#include <net/inet_sock.h>
 #include <net/sock.h>
 
 TRACE_EVENT(smc_switch_to_fallback,
@@ -77,6 +78,72 @@ TRACE_EVENT(smcr_link_down,
 	),
 	TP_printk("lgr=%08x net=%llu state=%d dev=%s why=%s", __entry->lgr,
 		  __entry->net_cookie, __entry->state, __get_str(name), __get_str(why))
+);
+
+/* The socket of a handshake is the TCP socket, which is there before the program's. */
+TRACE_EVENT(smc_handshake_step,
+	TP_PROTO(const struct sock *sk, u64 net_cookie, bool server, u8 step, u64 us),
+	TP_ARGS(sk, net_cookie, server, step, us),
+	TP_STRUCT__entry(
+		__field(const void *, sk)
+		__field(u64, net_cookie)
+		__field(u64, us)
+		__field(u16, sport)
+		__field(u16, dport)
+		__field(u8, server)
+		__field(u8, step)
+	),
+	TP_fast_assign(
+		__entry->sk = sk;
+		__entry->net_cookie = net_cookie;
+		__entry->us = us;
+		__entry->sport = inet_sk(sk)->inet_num;
+		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
+		__entry->server = server;
+		__entry->step = step;
+	),
+	TP_printk("sk=%p net=%llu sport=%u dport=%u side=%s step=%s us=%llu", __entry->sk,
+		  __entry->net_cookie, __entry->sport, __entry->dport,
+		  __print_symbolic(__entry->server, { 0, "client" }, { 1, "server" }),
+		  __print_symbolic(__entry->step, { 1, "proposal" }, { 2, "first_contact" },
+				   { 3, "join" }, { 4, "accept" }, { 5, "confirm" },
+				   { 6, "confirm_link" }),
+		  __entry->us)
+);
+
+TRACE_EVENT(smc_handshake_end,
+	TP_PROTO(const struct sock *sk, u64 net_cookie, bool server, u8 result, u32 reason,
+		 u32 peer_reason, int error, u64 us),
+	TP_ARGS(sk, net_cookie, server, result, reason, peer_reason, error, us),
+	TP_STRUCT__entry(
+		__field(const void *, sk)
+		__field(u64, net_cookie)
+		__field(u64, us)
+		__field(u32, reason)
+		__field(u32, peer_reason)
+		__field(int, error)
+		__field(u16, sport)
+		__field(u16, dport)
+		__field(u8, server)
+		__field(u8, result)
+	),
+	TP_fast_assign(
+		__entry->sk = sk;
+		__entry->net_cookie = net_cookie;
+		__entry->us = us;
+		__entry->reason = reason;
+		__entry->peer_reason = peer_reason;
+		__entry->error = error;
+		__entry->sport = inet_sk(sk)->inet_num;
+		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
+		__entry->server = server;
+		__entry->result = result;
+	),
+	TP_printk("sk=%p net=%llu sport=%u dport=%u side=%s result=%s us=%llu reason=0x%08x peer_reason=0x%08x error=%d",
+		  __entry->sk, __entry->net_cookie, __entry->sport, __entry->dport,
+		  __print_symbolic(__entry->server, { 0, "client" }, { 1, "server" }),
+		  __print_symbolic(__entry->result, { 1, "smcr" }, { 2, "tcp" }, { 3, "reset" }),
+		  __entry->us, __entry->reason, __entry->peer_reason, __entry->error)
 );
 
 #endif

@@ -28,8 +28,14 @@ void smc_rs_helper_trace_link_down(u32 group, u64 net_cookie, int state, const c
 	trace_smcr_link_down(group, net_cookie, state, device, why);
 }
 
-/* Whether anybody looks at the messages: their device's name is not for free. */
-bool smc_rs_helper_trace_messages(void)
+void smc_rs_helper_trace_handshake_step(const struct sock *sk, u64 net_cookie, bool server,
+					u8 step, u64 us)
 {
-	return trace_smc_tx_sendmsg_enabled() || trace_smc_rx_recvmsg_enabled();
+	trace_smc_handshake_step(sk, net_cookie, server, step, us);
+}
+
+void smc_rs_helper_trace_handshake_end(const struct sock *sk, u64 net_cookie, bool server,
+				       u8 result, u32 reason, u32 peer_reason, int error, u64 us)
+{
+	trace_smc_handshake_end(sk, net_cookie, server, result, reason, peer_reason, error, us);
 }

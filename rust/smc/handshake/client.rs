@@ -32,6 +32,7 @@ use smc_proto::{
 use super::{
     ports::Ports,
     resource_reason,
+    steps::Step,
     End,
     FirstContact,
     Handshake,
@@ -69,8 +70,10 @@ fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>,
     let ports = Ports::find(hs)?;
     let (next, proposal) = ports.with_caps(hs, Client::start)?;
     hs.send(&Message::Proposal(proposal))?;
+    hs.done(Step::Proposal);
     let answer = hs.read(Kind::Accept, CLC_WAIT_MS)?;
     let accepted = next.handle(&answer)?;
+    hs.done(Step::Accept);
     *version = accepted.version;
     let peer = Peer {
         id: accepted.peer_id(),
@@ -134,9 +137,12 @@ fn first_contact(
         .start_llc(&link, &accepted.peer, accepted.mtu)
         .map_err(|_| DeclineReason::ERR_RDYLNK)?;
     let confirm = accepted.confirm(hs.endpoint(&link, &conn)?, true);
+    hs.done(Step::FirstContact);
     reservation.told_peer = true;
     hs.send(&Message::Confirm(confirm))?;
+    hs.done(Step::Confirm);
     group.await_first_link()?;
+    hs.done(Step::ConfirmLink);
     contact.succeed(hs.global)?;
     reservation.keep()
 }
@@ -151,11 +157,13 @@ fn join(
     let link = group.link().ok_or(DeclineReason::NOACTLINK)?;
     let conn = reserve_when_free(hs, &group)?;
     let mut reservation = Reservation::new(conn.clone());
+    hs.done(Step::Join);
     // The server may write as soon as it has the Confirm.
     conn.activate(&accepted.peer)?;
     let confirm = accepted.confirm(hs.endpoint(&link, &conn)?, false);
     reservation.told_peer = true;
     hs.send(&Message::Confirm(confirm))?;
+    hs.done(Step::Confirm);
     reservation.keep()
 }
 

@@ -9,6 +9,7 @@
 pub(crate) mod client;
 mod ports;
 pub(crate) mod server;
+pub(crate) mod steps;
 
 use kernel::{
     prelude::*,
@@ -58,6 +59,7 @@ use crate::smc::{
     netns::NetState,
     stats::Side, //
 };
+use steps::Clock;
 
 /// What a handshake needs to know about its connection.
 pub(crate) struct Handshake<'a> {
@@ -66,6 +68,8 @@ pub(crate) struct Handshake<'a> {
     pub(crate) tcp: &'a TcpSocket,
     /// The side this host is on.
     pub(crate) side: Side,
+    /// Times the steps.
+    pub(crate) clock: &'a Clock,
     /// Size of the send ring.
     pub(crate) send: BufSize,
     /// Size of the RMB element.

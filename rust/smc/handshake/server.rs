@@ -32,6 +32,7 @@ use smc_proto::{
 use super::{
     ports::Ports,
     resource_reason,
+    steps::Step,
     End,
     FirstContact,
     Handshake,
@@ -74,6 +75,7 @@ fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>,
         // The client cannot do SMC although its SYN offered it: its reason is the one to note.
         return Err(Outcome::from(*decline).into());
     }
+    hs.done(Step::Proposal);
     let ports = Ports::find(hs)?;
     let selected = ports.with_caps(hs, |caps| AwaitProposal.handle(&message, caps))?;
     *version = selected.version;
@@ -127,10 +129,13 @@ fn first_contact(
         .reserve(hs.receive, hs.send, hs.names()?)
         .map_err(resource_reason)?;
     let mut reservation = Reservation::new(conn.clone());
+    hs.done(Step::FirstContact);
     let (next, accept) = selected.accept(hs.endpoint(&link, &conn)?, true);
     reservation.told_peer = true;
     hs.send(&Message::Accept(accept))?;
+    hs.done(Step::Accept);
     let confirmed = read_confirm(hs, next)?;
+    hs.done(Step::Confirm);
     group.note_peer(PeerInfo {
         host: confirmed.peer_host.unwrap_or(HostName::EMPTY),
         os: confirmed.peer_os,
@@ -146,6 +151,7 @@ fn first_contact(
         .start_llc(&link, &confirmed.peer, confirmed.mtu)
         .map_err(|_| DeclineReason::ERR_RDYLNK)?;
     group.await_first_link()?;
+    hs.done(Step::ConfirmLink);
     contact.succeed(hs.global)?;
     reservation.keep()
 }
@@ -158,12 +164,15 @@ fn join(
     conn: Arc<Connection>,
 ) -> Result<Arc<Connection>, Stop> {
     let mut reservation = Reservation::new(conn.clone());
+    hs.done(Step::Join);
     let link = group.link().ok_or(DeclineReason::NOACTLINK)?;
     let (next, accept) = selected.accept(hs.endpoint(&link, &conn)?, false);
     reservation.told_peer = true;
     hs.send(&Message::Accept(accept))?;
+    hs.done(Step::Accept);
     match read_confirm(hs, next) {
         Ok(confirmed) => {
+            hs.done(Step::Confirm);
             check_end(&confirmed, group, &link)?;
             // The client uses the connection already: a Decline would be application data (C.3).
             conn.activate(&confirmed.peer)

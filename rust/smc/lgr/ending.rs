@@ -16,6 +16,7 @@ use smc_kapi::{
     work, //
 };
 use smc_proto::{
+    genl::smc::link_state,
     ids::Rkey,
     llc_flow::MAX_DELETE_V1, //
 };
@@ -114,21 +115,22 @@ impl LinkGroup {
     }
 
     fn mark_ending(&self, ending: Ending) -> bool {
-        let mut state = self.state.lock();
-        if matches!(*state, State::Ending(_)) {
-            return false;
-        }
-        *state = State::Ending(ending);
-        drop(state);
+        let (had_link, before) = {
+            // Only looked at: the last reference to a link is dropped where one may sleep.
+            let link = self.link.lock();
+            let mut state = self.state.lock();
+            if matches!(*state, State::Ending(_)) {
+                return false;
+            }
+            let before = core::mem::replace(&mut *state, State::Ending(ending));
+            (link.is_some(), before)
+        };
         self.state_changed.notify_all();
         let why = ending.describe().unwrap_or("");
+        if had_link {
+            self.trace_link_down(before, why);
+        }
         events::group(self, Some(why));
-        trace::link_down(
-            self.id,
-            self.net().id(),
-            self.port.device.name().as_str(),
-            why,
-        );
         if let Some(why) = ending.describe() {
             pr_info_ratelimited!(
                 "Link group {:08x} over {} ends with {} connections because {}.\n",
@@ -139,6 +141,18 @@ impl LinkGroup {
             );
         }
         true
+    }
+
+    /// Tells those who look that the link goes down; `before` is the state that the group was in.
+    fn trace_link_down(&self, before: State, why: &str) {
+        if trace::watches_link_down() {
+            let state = match before {
+                State::Active => link_state::ACTIVE,
+                _ => link_state::ACTIVATING,
+            };
+            let name = self.port.device.name();
+            trace::link_down(self.id, self.net().id(), state, name.as_str(), why);
+        }
     }
 
     /// Whether the group has come to its end.

@@ -47,6 +47,7 @@ use crate::smc::{
     },
     handshake::{
         client,
+        steps::Clock,
         End,
         Fallback,
         Handshake, //
@@ -147,7 +148,10 @@ impl Connecting {
             self.fail(0);
             return;
         }
-        match self.handshake() {
+        let clock = Clock::begin();
+        let end = self.handshake(&clock);
+        clock.end(&self.tcp, &self.socket.net, Side::Client, &end);
+        match end {
             End::Smc(conn) => {
                 conn.set_owner(self.sock.clone());
                 if self.enter(Phase::Smc(conn.clone())) {
@@ -185,7 +189,7 @@ impl Connecting {
         self.sock.wake_state();
     }
 
-    fn handshake(&self) -> End {
+    fn handshake(&self, clock: &Clock) -> End {
         if !self.tcp.option_seen() {
             return End::Tcp(Fallback::quiet(DeclineReason::PEERNOSMC));
         }
@@ -194,6 +198,7 @@ impl Connecting {
             net: &self.socket.net,
             tcp: &self.tcp,
             side: Side::Client,
+            clock,
             send: buffer_size(self.sock.sndbuf()),
             receive: buffer_size(self.sock.rcvbuf()),
         })

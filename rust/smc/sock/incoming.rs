@@ -52,6 +52,7 @@ use super::{
 use crate::smc::{
     handshake::{
         server,
+        steps::Clock,
         End,
         Fallback,
         Handshake, //
@@ -65,6 +66,7 @@ pub(crate) struct ServerHandshake {
     listener: Arc<Listener>,
     tcp: Arc<TcpSocket>,
     deadline: u64,
+    clock: Clock,
     /// The wait is over. An event may still queue the work item once more.
     started: Atomic<bool>,
     #[pin]
@@ -111,6 +113,7 @@ impl ServerHandshake {
                 listener: listener.clone(),
                 tcp,
                 deadline: now_ms() + PROPOSAL_WAIT_MS,
+                clock: Clock::begin(),
                 started: Atomic::new(false),
                 work <- new_delayed_work!("smc_server_handshake"),
             }? Error),
@@ -194,12 +197,15 @@ impl ServerHandshake {
             net: &listener.net,
             tcp: &self.tcp,
             side: Side::Server,
+            clock: &self.clock,
             send: buffer_size(listener.sock.sndbuf()),
             receive: buffer_size(listener.sock.rcvbuf()),
         })
     }
 
     fn finish(self: &Arc<Self>, end: End) {
+        self.clock
+            .end(&self.tcp, &self.listener.net, Side::Server, &end);
         self.listener.handshake_over();
         let outcome = match end {
             End::Smc(conn) => Outcome::Smc(conn),

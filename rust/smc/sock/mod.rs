@@ -213,8 +213,10 @@ impl SmcSocket {
         self.peer_reason.store(peer.0, Relaxed);
         self.net.stats.count_fallback(side, reason);
         events::fallback(self, side, reason, peer);
-        if let Ok(tcp) = self.tcp() {
-            trace::fallback(&tcp, self.net.id(), reason.0);
+        if trace::watches_fallback() {
+            if let Ok(tcp) = self.tcp() {
+                trace::fallback(&tcp, self.net.id(), reason.0);
+            }
         }
     }
 

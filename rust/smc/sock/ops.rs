@@ -231,9 +231,9 @@ impl SocketOps for SmcSocket {
                     .inspect_err(|error| sock.signal_broken_pipe(*error, msg));
                 let done = result.as_ref().map_or(0, |done| *done);
                 this.net.stats.traffic.call(Dir::Tx, len, done);
-                if trace::messages() {
+                if done > 0 && trace::watches_sendmsg() {
                     let name = conn.group().port.device.name();
-                    trace::sendmsg(sock, this.net.id(), len, name.as_str());
+                    trace::sendmsg(sock, this.net.id(), done, name.as_str());
                 }
                 result
             }
@@ -267,9 +267,9 @@ impl SocketOps for SmcSocket {
                 }
                 let done = result.as_ref().map_or(0, |done| *done);
                 this.net.stats.traffic.call(Dir::Rx, done, done);
-                if trace::messages() {
+                if done > 0 && trace::watches_recvmsg() {
                     let name = conn.group().port.device.name();
-                    trace::recvmsg(sock, this.net.id(), len, name.as_str());
+                    trace::recvmsg(sock, this.net.id(), done, name.as_str());
                 }
                 result
             }
