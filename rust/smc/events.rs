@@ -25,6 +25,7 @@ use smc_proto::{
         cmd,
         kind, //
     },
+    ids::LinkId,
     reason::DeclineReason, //
 };
 
@@ -63,10 +64,22 @@ pub(crate) fn group(group: &LinkGroup, down: Option<&str>) {
         };
         out.put_u8(attr::KIND, kind)?;
         put_group(out, group)?;
-        match down {
-            Some(text) if !text.is_empty() => out.put_text(attr::TEXT, text.as_bytes()),
-            _ => Ok(()),
-        }
+        put_reason(out, down)
+    });
+}
+
+/// A link of a group can be used, or cannot be used any more, for a reason in words. Any context.
+pub(crate) fn link(group: &LinkGroup, link: LinkId, down: Option<&str>) {
+    EVENTS.send(group.net().id(), cmd::EVENT, |out| {
+        let kind = match down {
+            None => kind::LINK_UP,
+            Some(_) => kind::LINK_DOWN,
+        };
+        out.put_u8(attr::KIND, kind)?;
+        put_group(out, group)?;
+        out.put_u8(attr::LINK, link.0)?;
+        out.put_u8(attr::PORT, group.port.port)?;
+        put_reason(out, down)
     });
 }
 
@@ -103,4 +116,12 @@ fn put_group(out: &mut Builder, group: &LinkGroup) -> Result {
     out.put_u32(attr::GROUP, group.id)?;
     let name = group.port.device.name();
     out.put_text(attr::DEVICE, name.as_str().as_bytes())
+}
+
+/// What there is to say about why something is down.
+fn put_reason(out: &mut Builder, down: Option<&str>) -> Result {
+    match down {
+        Some(text) if !text.is_empty() => out.put_text(attr::TEXT, text.as_bytes()),
+        _ => Ok(()),
+    }
 }

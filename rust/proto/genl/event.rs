@@ -33,12 +33,15 @@ named! {
         CONNECTION_UP = 3,
         CONNECTION_DOWN = 4,
         FALLBACK = 5,
+        LINK_UP = 6,
+        LINK_DOWN = 7,
     }
 }
 
 attributes! {
     /// An event. `SOCKET` is a `struct inet_diag_sockid` with the addresses of a connection; `SIDE` is
-    /// 1 for the server's side of a fallback.
+    /// 1 for the server's side of a fallback; `LINK` is the number of a link within its group, `PORT`
+    /// that of the device's port.
     attr, "SMC_RS_" {
         KIND = 1: U8,
         GROUP = 2: U32,
@@ -48,5 +51,7 @@ attributes! {
         REASON = 6: U32,
         PEER_REASON = 7: U32,
         TEXT = 8: String,
+        LINK = 9: U8,
+        PORT = 10: U8,
     }
 }

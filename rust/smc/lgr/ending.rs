@@ -17,7 +17,10 @@ use smc_kapi::{
 };
 use smc_proto::{
     genl::smc::link_state,
-    ids::Rkey,
+    ids::{
+        LinkId,
+        Rkey, //
+    },
     llc_flow::MAX_DELETE_V1, //
 };
 
@@ -115,7 +118,7 @@ impl LinkGroup {
     }
 
     fn mark_ending(&self, ending: Ending) -> bool {
-        let (had_link, before) = {
+        let (link, before) = {
             // Only looked at: the last reference to a link is dropped where one may sleep.
             let link = self.link.lock();
             let mut state = self.state.lock();
@@ -123,12 +126,12 @@ impl LinkGroup {
                 return false;
             }
             let before = core::mem::replace(&mut *state, State::Ending(ending));
-            (link.is_some(), before)
+            (link.as_ref().map(|link| link.id), before)
         };
         self.state_changed.notify_all();
         let why = ending.describe().unwrap_or("");
-        if had_link {
-            self.trace_link_down(before, why);
+        if let Some(link) = link {
+            self.tell_link_down(link, before, why);
         }
         events::group(self, Some(why));
         if let Some(why) = ending.describe() {
@@ -144,11 +147,16 @@ impl LinkGroup {
     }
 
     /// Tells those who look that the link goes down; `before` is the state that the group was in.
-    fn trace_link_down(&self, before: State, why: &str) {
+    fn tell_link_down(&self, link: LinkId, before: State, why: &str) {
+        let was_up = before == State::Active;
+        if was_up {
+            events::link(self, link, Some(why));
+        }
         if trace::watches_link_down() {
-            let state = match before {
-                State::Active => link_state::ACTIVE,
-                _ => link_state::ACTIVATING,
+            let state = if was_up {
+                link_state::ACTIVE
+            } else {
+                link_state::ACTIVATING
             };
             let name = self.port.device.name();
             trace::link_down(self.id, self.net().id(), state, name.as_str(), why);

@@ -277,6 +277,7 @@ impl LinkGroup {
         }
         self.net.stats.first_contacts.inc();
         events::group(self, None);
+        events::link(self, llc::FIRST_LINK, None);
         self.state_changed.notify_all();
         self.schedule_tick();
         Ok(())

@@ -38,7 +38,7 @@ pub enum Action {
     /// Exit codes: 0 all is good, 1 something is missing, 2 the command line is wrong, 3 the check
     /// could not be made.
     Check(Check),
-    /// What happens, as it happens: link groups, connections, fallbacks
+    /// What happens, as it happens: link groups, links, connections, fallbacks
     Monitor {
         /// Events to wait for; without end if not given
         #[arg(short = 'n', long)]

@@ -24,6 +24,10 @@ pub enum EventKind {
     ConnectionDown,
     /// A connection stays on TCP.
     Fallback,
+    /// A link of a link group can be used.
+    LinkUp,
+    /// A link of a link group cannot be used any more.
+    LinkDown,
     /// Something that a newer kernel tells.
     Other,
 }
@@ -37,6 +41,8 @@ impl EventKind {
             Self::ConnectionUp => "connection up",
             Self::ConnectionDown => "connection down",
             Self::Fallback => "fallback",
+            Self::LinkUp => "link up",
+            Self::LinkDown => "link down",
             Self::Other => "other",
         }
     }
@@ -49,8 +55,12 @@ pub struct Event {
     pub kind: EventKind,
     /// Number of the link group.
     pub group: Option<u32>,
+    /// Number of the link within its group.
+    pub link: Option<u8>,
     /// RDMA device.
     pub device: String,
+    /// Port of the device.
+    pub port: Option<u8>,
     /// Address here.
     pub local: Option<SocketAddr>,
     /// Address of the peer.
@@ -75,10 +85,14 @@ impl Event {
                 Some(kind::CONNECTION_UP) => EventKind::ConnectionUp,
                 Some(kind::CONNECTION_DOWN) => EventKind::ConnectionDown,
                 Some(kind::FALLBACK) => EventKind::Fallback,
+                Some(kind::LINK_UP) => EventKind::LinkUp,
+                Some(kind::LINK_DOWN) => EventKind::LinkDown,
                 _ => EventKind::Other,
             },
             group: attrs.u32(attr::GROUP),
+            link: attrs.u8(attr::LINK),
             device: attrs.text(attr::DEVICE).unwrap_or_default(),
+            port: attrs.u8(attr::PORT),
             local: ends.map(|ends| ends.0),
             peer: ends.map(|ends| ends.1),
             server: attrs.flag(attr::SIDE),
@@ -146,9 +160,28 @@ mod tests {
         );
         assert!(event.server);
         assert_eq!(event.reason.name(), "PEERNOSMC");
-        assert_eq!(event.group, None);
+        assert_eq!((event.group, event.link, event.port), (None, None, None));
         let newer = Writer::new().put(1, &[99]).into_bytes();
         let event = Event::parse(&Attrs::parse(&newer).expect("the lengths fit"));
         assert_eq!(event.kind, EventKind::Other);
+    }
+
+    #[test]
+    fn a_link_has_its_number_and_port() {
+        let bytes = Writer::new()
+            .put(1, &[7])
+            .put(2, &0x300_u32.to_ne_bytes())
+            .put(3, b"rxe0\0")
+            .put(9, &[1])
+            .put(10, &[2])
+            .put(8, b"its link failed\0")
+            .into_bytes();
+        let event = Event::parse(&Attrs::parse(&bytes).expect("the lengths fit"));
+        assert_eq!(event.kind, EventKind::LinkDown);
+        assert_eq!(
+            (event.group, event.link, event.port),
+            (Some(0x300), Some(1), Some(2))
+        );
+        assert_eq!((&*event.device, &*event.text), ("rxe0", "its link failed"));
     }
 }

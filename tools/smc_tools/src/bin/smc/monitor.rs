@@ -81,6 +81,9 @@ fn text(event: &Event, hinted: &mut HashSet<Reason>) -> String {
     let mut line = event.kind.name().to_owned();
     if let Some(group) = event.group {
         line.push_str(&format!(" {group:08x} over {}", event.device));
+        if let (Some(link), Some(port)) = (event.link, event.port) {
+            line.push_str(&format!("/{port}, link {link}"));
+        }
     }
     if let (Some(local), Some(peer)) = (event.local, event.peer) {
         line.push_str(&format!(" {local} to {peer}"));
@@ -119,7 +122,9 @@ mod tests {
         let event = Event {
             kind: EventKind::Fallback,
             group: None,
+            link: None,
             device: String::new(),
+            port: None,
             local: Some("192.0.2.1:1".parse().expect("an address")),
             peer: Some("192.0.2.2:2".parse().expect("an address")),
             server: false,
@@ -149,6 +154,16 @@ mod tests {
             text(&event, &mut hinted),
             "group down 00000300 over rxe0: its link failed\n"
         );
+        let event = Event {
+            kind: EventKind::LinkDown,
+            link: Some(1),
+            port: Some(2),
+            ..event
+        };
+        assert_eq!(
+            text(&event, &mut hinted),
+            "link down 00000300 over rxe0/2, link 1: its link failed\n"
+        );
     }
 
     #[test]
@@ -160,7 +175,9 @@ mod tests {
         let event = Event {
             kind: EventKind::Other,
             group: None,
+            link: None,
             device: String::new(),
+            port: None,
             local: None,
             peer: None,
             server: false,
