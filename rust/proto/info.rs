@@ -85,10 +85,15 @@ pub struct SocketInfo {
     pub received: u64,
     /// Name of the RDMA device, at most 63 bytes. Offset 64, 64 bytes.
     pub device: DeviceName,
+    /// Port of the device. Offset 128, one byte.
+    pub port: u8,
+    /// Number of the link within its group, 0 when it is gone. Offset 129, one byte; the next six are
+    /// zero.
+    pub link: u8,
 }
 
 /// Bytes of the value.
-pub const INFO_LEN: usize = 128;
+pub const INFO_LEN: usize = 136;
 
 impl SocketInfo {
     /// The bytes of the value.
@@ -114,6 +119,7 @@ impl SocketInfo {
         writer.put(&self.sent.to_ne_bytes());
         writer.put(&self.received.to_ne_bytes());
         writer.put(&self.device.0);
+        writer.put(&[self.port, self.link]);
         out
     }
 }
@@ -134,6 +140,8 @@ mod tests {
             sent: 4,
             received: 5,
             device: DeviceName::new(b"rxe0"),
+            port: 6,
+            link: 7,
             ..SocketInfo::default()
         }
         .emit();
@@ -143,5 +151,6 @@ mod tests {
         assert_eq!(&bytes[48..56], 4_u64.to_ne_bytes());
         assert_eq!(&bytes[56..64], 5_u64.to_ne_bytes());
         assert_eq!(&bytes[64..69], b"rxe0\0");
+        assert_eq!(bytes[128..], [6, 7, 0, 0, 0, 0, 0, 0]);
     }
 }

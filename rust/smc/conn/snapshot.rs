@@ -137,7 +137,9 @@ impl Connection {
         info.group = self.group.id;
         info.token = self.token.0;
         info.device = DeviceName::new(self.group.port.device.name().as_str().as_bytes());
+        info.port = self.group.port.port;
         let inner = self.inner.lock();
+        info.link = inner.link.as_ref().map_or(0, |link| link.id.0);
         let Stage::Live { conn, .. } = &inner.stage else {
             return;
         };
