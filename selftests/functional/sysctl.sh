@@ -95,6 +95,28 @@ for ((n = 0; n < 20; n++)); do
 	start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --hold 60000 --timeout 120
 done
 check "20 connections need two link groups of 16" wait_for 40 two_groups
+# What one namespace has used up is not missing in another one, not even behind the same port.
+ip netns add c
+ip -n c link set lo up
+ip -n b link add link veth0 name other0 type macvlan mode bridge
+ip -n b link set other0 netns c
+ip -n c addr add 10.9.0.3/24 dev other0
+ip -n c link set other0 up
+ip netns exec c rdma link add rxe2 type rxe netdev other0 && rdma dev set rxe2 netns c
+be_inside c
+from_c() {
+	local before
+	before=$(counter c connections_smcr)
+	timeout 8 ip netns exec c smc_stream ping --family smc --addr "$A" --port 7000 &&
+		[ "$(counter c connections_smcr)" -gt "$before" ] && [ "$(counter c fallback_total)" = 0 ]
+}
+check "another namespace gets its connections over SMC-R at once" from_c
+check "in a link group with all its places" is 255 sh -c \
+	"ip netns exec c smcr --json linkgroup | python3 -SE -c 'import json, sys; print(json.load(sys.stdin)[0][\"v2\"][\"max_connections\"])'"
+check "and the first one has not lost any" two_groups
+kill "${inside[c]}"
+unset 'inside[c]'
+ip netns delete c
 set_to b smcr_max_conns_per_lgr 255
 stop_all
 check "the connections are gone" gone 30 a b
@@ -134,17 +156,75 @@ no_groups() {
 	done
 }
 check "the link groups have ended" wait_for 60 no_groups
+waits=$(both slot_waits)
 check "data flow with the fewest work requests" smcr smc_stream both --server-ns a --client-ns b \
 	--family smc --addr "$A" --port 7200 --conns 8 --bytes 500K --bidir --seed "$SEED" --timeout 120
+note "$(($(both slot_waits) - waits)) waits for a work request"
+check "messages had to wait for them" test "$(both slot_waits)" -gt "$waits"
+# new_groups: link groups end, with their connections and devices, at both ends.
+new_groups() {
+	stop_all
+	remove_rxe a rxe0 && remove_rxe b rxe1 && wait_for 60 no_groups && add_rxe a rxe0 && add_rxe b rxe1
+}
 for ns in a b; do
 	set_to $ns smcr_max_send_wr 16
+	set_to $ns smcr_max_recv_wr 2
+done
+check "link groups end once more" new_groups
+check "data flow with the fewest receives" smcr smc_stream both --server-ns a --client-ns b \
+	--family smc --addr "$A" --port 7220 --conns 4 --bytes 200K --bidir --seed "$SEED" --timeout 120
+for ns in a b; do
 	set_to $ns smcr_max_recv_wr 48
 done
 
-# Handshakes under load.
-set_to a limit_smc_hs 1
+# A silent link is probed: one message there and one back.
+# probes SECONDS TIME: link messages of a new link that sees no other use for so long.
+probes() {
+	local before
+	set_to a smcr_testlink_time "$2"
+	set_to b smcr_testlink_time "$2"
+	new_groups || return 1
+	echo_server a smc "$A" 7000
+	start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --hold 60000 --timeout 120
+	wait_for 20 held || return 1
+	sleep 1
+	before=$(counter b llc_sent)
+	sleep "$1"
+	probes=$(($(counter b llc_sent) - before))
+	note "$probes link messages in $1 s with a time of $2"
+}
+held() {
+	[ "$(counter b connections_active)" = 1 ]
+}
+probes 8 1
+check "a link that is silent for a second is probed" test "$probes" -ge 3
+check "but not all the time" test "$probes" -le 20
+probes 8 0
+check "with 0 it never is" test "$probes" = 0
+set_to a smcr_testlink_time 30
+set_to b smcr_testlink_time 30
+check "link groups end at last" new_groups
+
+# Handshakes under load: with more clients that say nothing than a listener likes, others are not
+# offered SMC.
 echo_server a smc "$A" 7000
-check "with few handshakes nothing is shed" smcr ping_from_b smc "$A" 7000
+flood() {
+	in_b clc_peer flood --addr "$A" --port 7000 --count 100 -- \
+		smc_stream ping --family smc --addr "$A" --port 7000 --timeout 20
+}
+uses_smc() {
+	local before
+	before=$(counter b connections_smcr)
+	"$@" && [ "$(counter b connections_smcr)" -gt "$before" ]
+}
+middlebox a add 7000
+check "without a limit a client beside a hundred silent ones uses SMC-R" uses_smc flood
+set_to a limit_smc_hs 1
+check "with few handshakes nothing is shed" wait_for 30 smcr ping_from_b smc "$A" 7000
+check "with many the client stays on TCP" wait_for 60 falls_back "b 0x03010000 client" flood
 set_to a limit_smc_hs 0
+check "without a limit again it uses SMC-R" wait_for 60 uses_smc flood
+stop_middlebox a
+stop_all
 check "the processors are idle afterwards" cpu_idle
 done_testing
