@@ -196,4 +196,52 @@ else
 fi
 stop_all
 check "the connections are gone" gone 30 a b
+
+# 6. Sockets are closed with data on their way that nobody acknowledges, and their namespace is
+# deleted: TCP's timers run in it until it gives up. Over TCP, and over SMC-R.
+ip netns add yard
+ip -n yard link set lo up
+start ip netns exec yard smc_stream echo --family smc --addr 0.0.0.0 --port 7000
+wait_port yard 7000
+cat >"$WORK/leave.py" <<'END'
+import socket, subprocess, sys
+peer = socket.create_connection((sys.argv[1], 7000))
+peer.sendall(b"x")
+assert peer.recv(1) == b"x"
+subprocess.run(["nft", "add table inet cut; add chain inet cut out { type filter hook output priority 0; policy drop; }"],
+    check=True)
+peer.sendall(bytes(20000))
+peer.close()
+END
+# leaf NUMBER KIND: a namespace that comes and goes.
+leaf() {
+	ip netns add leaf && ip -n leaf link set lo up &&
+		ip link add to$1 netns yard type veth peer name eth0 netns leaf &&
+		ip -n yard addr add 10.7.$1.1/24 dev to$1 && ip -n yard link set to$1 up &&
+		ip -n leaf addr add 10.7.$1.2/24 dev eth0 && ip -n leaf link set eth0 up || return 1
+	if [ "$2" = smcr ]; then
+		ip netns exec yard rdma link add rxe_y$1 type rxe netdev to$1 && rdma dev set rxe_y$1 netns yard &&
+			ip netns exec leaf rdma link add rxe_l$1 type rxe netdev eth0 && rdma dev set rxe_l$1 netns leaf ||
+			return 1
+	fi
+	ip netns exec leaf sysctl -qw net.ipv4.tcp_orphan_retries=2
+	ip netns exec leaf smc_run python3 "$WORK/leave.py" 10.7.$1.1 || return 1
+	[ "$(view leaf connections_smcr) $2" != "0 smcr" ] && ip netns delete leaf
+}
+leaves() {
+	local n
+	for ((n = 1; n <= LEAVES; n += 2)); do
+		leaf $n tcp && leaf $((n + 1)) smcr || return 1
+	done
+}
+LEAVES=$(by_form 6 40)
+check "$LEAVES namespaces are deleted with unacknowledged data" leaves
+leaves_gone() {
+	! ip -n yard -o link show | grep ' to[0-9]*@'
+}
+check "all of them are gone within 120 s" wait_for 120 leaves_gone
+stop_all
+ip netns delete yard
+refuse "still no device waits for its references" sh -c 'dmesg | grep "waiting for .* to become free"'
+check "no socket is left" wait_for 20 no_sockets a b
 done_testing

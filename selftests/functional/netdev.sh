@@ -73,6 +73,21 @@ stack() {
 unstack() {
 	ip -n b link set veth1 nomaster
 }
+clients_of_bond() {
+	while [ ! -e "$WORK/bond-end" ]; do
+		timeout 5 ip netns exec b smc_stream ping --family smc --addr 10.9.2.1 --port 7000 --count 1 \
+			--timeout 4 >/dev/null 2>&1 && echo . >>"$WORK/bond-pings"
+	done
+}
+# Handshakes under way lose what is below their device: between SYN and Proposal, and later.
+member_goes() {
+	local end=$((SECONDS + LONG))
+	while [ $SECONDS -lt $end ]; do
+		sleep 0.$((RANDOM % 8 + 1))
+		unstack && sleep 0.$((RANDOM % 5)) && ip -n b link set veth1 down &&
+			ip -n b link set veth1 master bond1 && ip -n b link set veth1 up || return 1
+	done
+}
 if ip -n b link add bond1 type bond 2>/dev/null; then
 	ip -n b link set bond1 up
 	ip -n b addr add 10.9.3.2/24 dev bond1
@@ -81,6 +96,16 @@ if ip -n b link add bond1 type bond 2>/dev/null; then
 	ip -n b addr flush dev bond1
 	check "a bond gets a member" stack 2 bond1
 	check "connections over the bond work" wait_for 30 over 10.9.2.1
+	clients_of_bond &
+	first=$!
+	clients_of_bond &
+	second=$!
+	check "the bond's member leaves and comes while connections are made" member_goes
+	: >"$WORK/bond-end"
+	wait "$first" "$second"
+	note "$(wc -l <"$WORK/bond-pings") connections meanwhile"
+	check "some of them were made" test -s "$WORK/bond-pings"
+	check "with the member back, connections over the bond work" wait_for 30 over 10.9.2.1
 	check "the member leaves" unstack
 	check "the bond goes" ip -n b link del bond1
 else
