@@ -138,12 +138,13 @@ impl Count {
 #[repr(align(64))]
 struct PerCpu([Atomic<u64>; COUNTERS]);
 
-/// The counters of a network namespace.
-pub(crate) struct Traffic(KVec<PerCpu>);
+/// The counters of a network namespace. Hosts may have thousands of CPUs, and no long stretch of
+/// memory left.
+pub(crate) struct Traffic(KVVec<PerCpu>);
 
 impl Traffic {
     pub(super) fn new() -> Result<Self> {
-        let mut cpus = KVec::with_capacity(nr_cpu_ids() as usize, GFP_KERNEL)?;
+        let mut cpus = KVVec::with_capacity(nr_cpu_ids() as usize, GFP_KERNEL)?;
         for _ in 0..nr_cpu_ids() {
             cpus.push(PerCpu([const { Atomic::new(0) }; COUNTERS]), GFP_KERNEL)?;
         }
