@@ -3,7 +3,7 @@
 //! Sockets that are closed while handshakes are under way.
 
 use crate::race::{fair, limit_calls, pause, socket, Race, PATIENCE};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use testlib::event::{poll_one, Epoll};
@@ -15,20 +15,31 @@ const CLIENTS: u64 = 6;
 
 /// A listener that accepts a few connections, or none, and is closed with the others waiting.
 pub(crate) fn listener_closed(race: &Race) {
-    let place = Mutex::new(None::<SocketAddr>);
+    close_listeners(race, Family::Smc, &[Family::Smc]);
+}
+
+/// The same with a listener of IPv6 on all addresses, whose clients have an IPv4 address, written as
+/// one or mapped into IPv6, and offer SMC or not.
+pub(crate) fn dual_stack_listener_closed(race: &Race) {
+    let clients = [Family::Smc, Family::Smc6, Family::Tcp];
+    close_listeners(race, Family::Smc6, &clients);
+}
+
+fn close_listeners(race: &Race, family: Family, clients: &[Family]) {
+    let place = Mutex::new(None::<u16>);
     let there = || *place.lock().unwrap_or_else(PoisonError::into_inner);
     thread::scope(|s| {
         s.spawn(|| {
             let mut rng = race.rng(0);
             race.repeat(&race.place.server_ns, || {
-                open_and_close(race, &mut rng, &place)
+                open_and_close(race, &mut rng, family, &place)
             });
         });
-        for client in 1..=CLIENTS {
+        for (client, family) in (1..=CLIENTS).zip(clients.iter().cycle()) {
             s.spawn(move || {
                 let mut rng = race.rng(client);
                 race.repeat(&race.place.client_ns, || match there() {
-                    Some(to) => connect_and_talk(race, &mut rng, to),
+                    Some(port) => connect_and_talk(race, &mut rng, *family, port),
                     None => {
                         thread::yield_now();
                         Ok(())
@@ -42,13 +53,14 @@ pub(crate) fn listener_closed(race: &Race) {
 fn open_and_close(
     race: &Race,
     rng: &mut Rng,
-    place: &Mutex<Option<SocketAddr>>,
+    family: Family,
+    place: &Mutex<Option<u16>>,
 ) -> Result<(), String> {
     let (listener, to) = race
-        .listener(Family::Smc)
+        .listener(family)
         .map_err(|e| format!("listen(): {e}"))?;
     limit_calls(&listener, PATIENCE / 40).map_err(|e| format!("setsockopt(): {e}"))?;
-    *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(to);
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(to.port());
     let mut accepted = Vec::new();
     for _ in 0..rng.range(0, 5) {
         pause(rng, 30_000);
@@ -72,9 +84,13 @@ fn open_and_close(
     Ok(())
 }
 
-fn connect_and_talk(race: &Race, rng: &mut Rng, to: SocketAddr) -> Result<(), String> {
-    let sock = socket(Family::Smc, PATIENCE).map_err(|e| format!("socket(): {e}"))?;
-    if let Err(e) = sock.connect(to) {
+fn connect_and_talk(race: &Race, rng: &mut Rng, family: Family, port: u16) -> Result<(), String> {
+    let ip = match race.place.ip {
+        IpAddr::V4(ip) if family.is_v6() => ip.to_ipv6_mapped().into(),
+        ip => ip,
+    };
+    let sock = socket(family, PATIENCE).map_err(|e| format!("socket(): {e}"))?;
+    if let Err(e) = sock.connect(SocketAddr::new(ip, port)) {
         return fair("connect()", &e);
     }
     race.count();

@@ -51,6 +51,10 @@ const RACES: &[(&str, Runner)] = &[
         handshakes::listener_closed,
     ),
     (
+        "listeners of both kinds of addresses are closed during handshakes",
+        handshakes::dual_stack_listener_closed,
+    ),
+    (
         "sockets are closed while they connect",
         handshakes::closed_while_connecting,
     ),

@@ -96,14 +96,20 @@ impl Race {
         }
     }
 
-    /// A listener on a free port of the server's namespace, and its address.
+    /// A listener on a free port of the server's namespace, and its address; one of IPv6 is on all
+    /// addresses.
     ///
     /// # Errors
     ///
     /// The error of a system call.
     pub(crate) fn listener(&self, family: Family) -> io::Result<(Sock, SocketAddr)> {
+        let ip = if family.is_v6() {
+            family.any()
+        } else {
+            self.place.ip
+        };
         in_netns(Some(&self.place.server_ns), || {
-            let sock = Sock::listener(family, self.place.ip, 0, 64)?;
+            let sock = Sock::listener(family, ip, 0, 64)?;
             let to = sock.local()?;
             Ok((sock, to))
         })
