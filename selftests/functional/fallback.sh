@@ -117,9 +117,10 @@ check "SYNs with the option are lost: TCP works in bounded time" falls_back "b $
 stop_middlebox a
 
 # 6. A middlebox copies the option of the client into the answer of a TCP server.
+# reflected PORT: of the server.
 reflected() {
 	local start=$SECONDS
-	ping_from_b smc "$A" 7002 --timeout 20
+	ping_from_b smc "$A" "$1" --timeout 20
 	# The server echoes the Proposal, so the connection may fail, but soon and cleanly.
 	if grep -q 'was sent"' "$last"; then
 		echo "the application saw bytes that are not its own"
@@ -128,10 +129,17 @@ reflected() {
 	[ $((SECONDS - start)) -le 18 ] || { echo "it took $((SECONDS - start)) s"; return 1; }
 }
 middlebox a reflect 7002
-check "option reflected by a middlebox" reflected
+check "option reflected by a middlebox" reflected 7002
 stop_middlebox a
 check "afterwards TCP servers can be reached again" falls_back "b $NOSMC client" \
 	ping_from_b smc "$A" 7002
+
+# A SYN proxy in front of an SMC server mirrors the option to the client, and the server sees none:
+# to it the client is one on TCP, whatever it says.
+middlebox a syn-proxy 7000
+check "a SYN proxy mirrors the option: the server serves on TCP" falls_back "a $NOSMC server" reflected 7000
+stop_middlebox a
+check "without it connections use SMC-R" wait_for 15 smcr smc
 
 # 7. SYN cookies have no room to remember the option.
 in_a sysctl -qw net.ipv4.tcp_syncookies=2

@@ -29,6 +29,8 @@ enum Mode {
     StripSynack,
     /// Copy the option of an arriving SYN into the SYN-ACK that leaves
     Reflect,
+    /// The same, and the server sees no option: a SYN proxy answers with what it got
+    SynProxy,
     /// Add the option to SYNs and SYN-ACKs that arrive, for a peer on plain TCP
     Add,
     /// Fill all room that is left for options in SYNs and SYN-ACKs that leave
@@ -57,7 +59,7 @@ fn ruleset(mode: Mode, port: u16, queue: u16) -> String {
     // departure, after it was added, which is the first thing that happens.
     let hooks: &[(&str, i32)] = match mode {
         Mode::Fill => &[("output", -400)],
-        Mode::Reflect => &[("prerouting", -400), ("postrouting", 400)],
+        Mode::Reflect | Mode::SynProxy => &[("prerouting", -400), ("postrouting", 400)],
         _ => &[("prerouting", -400)],
     };
     let mut text = format!("table inet {} {{\n", table(queue));
@@ -153,13 +155,15 @@ impl Middlebox {
         let options = match self.mode {
             Mode::StripSyn if s.is_syn() && smc => Some(without_smc(options)),
             Mode::StripSynack if s.is_syn_ack() && smc => Some(without_smc(options)),
-            Mode::Reflect if s.is_syn() => {
+            Mode::Reflect | Mode::SynProxy if s.is_syn() => {
                 if smc {
                     self.marked.insert(s.connection(p));
                 }
-                None
+                (smc && self.mode == Mode::SynProxy).then(|| without_smc(options))
             }
-            Mode::Reflect if !smc && self.marked.contains(&s.connection(p)) => with_smc(options),
+            Mode::Reflect | Mode::SynProxy if !smc && self.marked.contains(&s.connection(p)) => {
+                with_smc(options)
+            }
             Mode::Add if !smc => with_smc(options),
             Mode::Fill => Some(crowded(options)),
             Mode::Drop if s.is_syn() && smc => {
