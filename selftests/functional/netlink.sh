@@ -170,14 +170,30 @@ stop_all
 limit() {
 	is "$2" ip netns exec "$1" cat /proc/sys/net/smc/limit_smc_hs
 }
-check "handshakes are not limited" limit a 0
-# A listener that limits them by itself, with more clients that say nothing than it
-# likes: others are not offered SMC.
+# told NAMESPACE VALUE: whether the kernel says so in its own words, and the tool in its.
+told() {
+	limit "$1" "$2" && is "$([ "$2" = 1 ] && echo True || echo False)" json smc "$1" 'x["limited"]' limit-handshakes
+}
+check "handshakes are not limited" told a 0
+for turn in first second; do
+	check "they can be, for the $turn time" in_a smc limit-handshakes on
+	check "the namespace has it then" told a 1
+done
+check "others have not" told b 0
+for turn in first second; do
+	check "they can be free again, for the $turn time" in_a smc limit-handshakes off
+	check "the namespace has it then" told a 0
+done
+check "what sysctl sets is shown as well" sh -c 'ip netns exec a sh -c "echo 1 >/proc/sys/net/smc/limit_smc_hs" &&
+	ip netns exec a smc limit-handshakes | grep -q "^Handshakes are limited" && ip netns exec a smc limit-handshakes off'
+# A listener that limits them by itself or as its namespace does (-1), with more clients
+# that say nothing than it likes: others are not offered SMC.
 cat >"$WORK/limit.py" <<'END'
 import socket, sys, threading
 listener = socket.socket()
 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-listener.setsockopt(286, 1, int(sys.argv[3]))
+if int(sys.argv[3]) >= 0:
+    listener.setsockopt(286, 1, int(sys.argv[3]))
 listener.bind((sys.argv[1], int(sys.argv[2])))
 listener.listen(512)
 def echo(peer):
@@ -191,8 +207,8 @@ flood() {
 	in_b clc_peer flood --addr "$A" --port "$1" --count 100 -- \
 		smc_stream ping --family smc --addr "$A" --port "$1" --timeout 20
 }
-for port in 7003 7004; do
-	start ip netns exec a smc_run python3 "$WORK/limit.py" "$A" $port $((port - 7003))
+for port in 7003 7004 7005; do
+	start ip netns exec a smc_run python3 "$WORK/limit.py" "$A" $port $((port < 7005 ? port - 7003 : -1))
 	wait_port a $port
 done
 middlebox a add 7003
@@ -206,6 +222,12 @@ stop_middlebox a
 middlebox a add 7004
 check "with SMC_LIMIT_HS it stays on TCP" wait_for 60 falls_back "b 0x03010000 client" flood 7004
 stop_middlebox a
+middlebox a add 7005
+check "so it does where the namespace limits handshakes" sh -c 'ip netns exec a smc limit-handshakes on'
+check "and the listener has no limit of its own" wait_for 60 falls_back "b 0x03010000 client" flood 7005
+check "the namespace limits them no more" in_a smc limit-handshakes off
+check "then it uses SMC-R again" wait_for 60 uses_smc flood 7005
+stop_middlebox a
 stop_all
 
 # 8. Who may do what.
@@ -218,6 +240,9 @@ done
 refuse "only root may add an identifier" as_nobody smcr ueid add NOBODY
 refuse "or flush them" as_nobody smcr ueid flush
 refuse "or change the networks" as_nobody smc_pnet -a -I veth0 NETA
+check "everybody may see whether handshakes are limited" as_nobody smc limit-handshakes
+refuse "but not limit them" as_nobody smc limit-handshakes on
+check "and nobody has" limit a 0
 refuse "not even root of a container" unshare --user --map-root-user --net smcr ueid add CONTAINER
 
 # 9. Lists while tables change.

@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Port of `smc check listen` unless another one is given.
 pub const CHECK_PORT: u16 = 4300;
@@ -33,6 +33,14 @@ pub enum Action {
     },
     /// RDMA devices, and whether SMC-R can use them
     Devices,
+    /// Whether handshakes are limited under load, or limit them
+    ///
+    /// Where they are, a listener with many handshakes under way offers SMC to no further clients:
+    /// they stay on TCP. This is a setting of the network namespace, net.smc.limit_smc_hs in sysctl.
+    LimitHandshakes {
+        /// Limit them or not, for which root is needed; shown if not given
+        set: Option<Switch>,
+    },
     /// Whether SMC can work, with a remedy for each thing that is missing
     ///
     /// Exit codes: 0 all is good, 1 something is missing, 2 the command line is wrong, 3 the check
@@ -57,6 +65,15 @@ pub enum Action {
         #[arg(short = 'n', long)]
         count: Option<u32>,
     },
+}
+
+/// What can be done or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// It is done
+    On,
+    /// It is not done
+    Off,
 }
 
 /// Which check is to be made.

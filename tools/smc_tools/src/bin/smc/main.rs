@@ -5,6 +5,7 @@
 
 mod check;
 mod devices;
+mod limit;
 mod monitor;
 mod status;
 mod top;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         Action::Status => status::run(json),
         Action::Why { address } => why::run(address.as_deref(), json),
         Action::Devices => devices::run(json),
+        Action::LimitHandshakes { set } => limit::run(set, json),
         Action::Check(check) => return check::run(check.what, json),
         Action::Monitor { count } => monitor::run(count, json),
         Action::Top { interval, count } => top::run(interval, count, json),
