@@ -58,6 +58,52 @@ check "everybody may list sockets" ip netns exec a setpriv --reuid 65534 --regid
 stop_all
 check "closed sockets are gone" wait_for 20 is "[]" sockets b x -a
 
+# Sockets of the other kinds: those of IPPROTO_SMC, and of IPv6, whose connections stay on TCP.
+export PYTHONPATH=${0%/*} PYTHONDONTWRITEBYTECODE=1
+cat >"$WORK/families.py" <<'END'
+import struct
+from netlink import *
+error, answers = Asker(NETLINK_SOCK_DIAG).ends(20, DUMP, struct.pack("BBBB48x", 43, 0, 0, 0))
+assert error == 0, error
+print(*{body[0] for body in answers})
+END
+# mode NAMESPACE MODE: its only connection is of that mode.
+mode() {
+	is "ACTIVE $2" sockets "$1" '" ".join(f"{s["state"]} {s["mode"]}" for s in x if s["state"] != "LISTEN")' -a
+}
+port=7010
+while read -r family number address mode; do
+	port=$((port + 1))
+	bare=$(tr -d '[]' <<<"$address")
+	echo_server a "$family" "$bare" $port
+	check "$family: a listener is shown" is "LISTEN $address:$port" \
+		sockets a '" ".join(f"{s["state"]} {s["local"]}" for s in x)' -l
+	start ip netns exec b smc_stream ping --family "$family" --addr "$bare" --port $port --hold 60000 --timeout 120
+	check "$family: so is a connection, at the client" wait_for 15 mode b "$mode"
+	check "$family: and at the server" wait_for 15 mode a "$mode"
+	check "$family: it leads to the listener's address" is "$address:$port" sockets b 'x[0]["peer"]'
+	check "$family: both ends name each other" is "$(sockets b 'x[0]["local"], x[0]["peer"]')" \
+		sockets a 'x[0]["peer"], x[0]["local"]'
+	check "$family: a message says which family it is" is "$number" in_b python3 "$WORK/families.py"
+	inode=$(sockets b 'x[0]["inode"]')
+	check "$family: the inode is that of an open file" sh -c "ls -l /proc/[0-9]*/fd | grep -q 'socket:\[$inode\]'"
+	if [ "$mode" = SMCR ]; then
+		check "$family: the table has its address" sh -c "ip netns exec b smcss -W | grep -qF ' $address:$port '"
+		check "$family: it has a link" is rxe1 sockets b 'x[0]["link"]["device"]'
+		check "$family: and cursors" is "$(sockets a 'x[0]["connection"]["rx_prod"]')" \
+			sockets b 'x[0]["connection"]["tx_prod"]'
+	else
+		refuse "$family: it has a reason to stay on TCP" is 0x00000000 sockets b 'x[0]["fallback"]["code"]'
+	fi
+	stop_all
+	check "$family: closed sockets are gone" wait_for 20 is "[] []" sh -c \
+		'echo $(ip netns exec a smcss --json -a) $(ip netns exec b smcss --json -a)'
+done <<END
+smc-inet 2 $A SMCR
+smc6 43 [$A6] TCP
+smc-inet6 10 [$A6] TCP
+END
+
 # There are programs that set one of the two bits that make a request one for a list.
 cat >"$WORK/flags.py" <<'END'
 import socket, struct, sys
