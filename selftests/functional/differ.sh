@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Socket scenarios, each on TCP, on SMC-R and on sockets that fell back: what a
-# program sees must be the same.
+# program sees must be the same. The short form plays one scenario in forty, those
+# that the seed picks. DIFFER_OPTIONS chooses others, for instance --only=bind.
 #
 # vm: --topology pair --timeout 2400
-# slow: several thousand scenarios
 
 . "$(dirname "$0")/../lib.sh"
 need_module
@@ -43,11 +43,16 @@ differ() {
 	smc_differ --rdma "a,$A,$A6,b,$B,fd09::2" --plain c,10.8.0.1,fd08::1,d,10.8.0.2,fd08::2 "$@"
 }
 
+# one_in NUMBER: in the short form, one scenario in so many.
+one_in() {
+	by_form "--one-in $1 --seed $SEED" ""
+}
+
 check "a network without RDMA devices" plain_pair
 silent_host 9 a b
 silent_host 8 c d
-# shellcheck disable=SC2086
-subtest "the same on TCP, on SMC-R and after a fallback" differ ${DIFFER_OPTIONS:-}
+# shellcheck disable=SC2046
+subtest "the same on TCP, on SMC-R and after a fallback" differ ${DIFFER_OPTIONS-$(one_in 40)}
 
 # What the peer says over the link comes before what its TCP says.
 late_tcp() {
@@ -61,7 +66,8 @@ late_tcp() {
 }
 
 check "segments of TCP are late" late_tcp
-subtest "the same after a reset whose segment is late" differ --only Reset:
+# shellcheck disable=SC2046
+subtest "the same after a reset whose segment is late" differ --only Reset: $(one_in 12)
 check "all connections are gone within 20 s" wait_for 20 quiet a b
 check "the processors are idle afterwards" cpu_idle
 done_testing

@@ -43,6 +43,12 @@ struct Cli {
     /// Only the scenarios whose names contain one of these
     #[arg(long)]
     only: Vec<String>,
+    /// Only one in so many scenarios, spread over all of them
+    #[arg(long, default_value_t = 1)]
+    one_in: usize,
+    /// Says which of them
+    #[arg(long, default_value_t = 0)]
+    seed: usize,
     /// How many scenarios run at a time
     #[arg(long, default_value_t = 4)]
     jobs: usize,
@@ -86,11 +92,14 @@ fn times_packets() -> std::io::Result<Sock> {
 fn main() -> ExitCode {
     raise_file_limit();
     let cli = Cli::parse();
+    let one_in = cli.one_in.max(1);
     let scenarios: Vec<Scenario> = all()
         .into_iter()
         .filter(|s| {
             cli.only.is_empty() || cli.only.iter().any(|only| s.name.contains(only.as_str()))
         })
+        .skip(cli.seed % one_in)
+        .step_by(one_in)
         .collect();
     if cli.list {
         for scenario in &scenarios {
@@ -103,7 +112,10 @@ fn main() -> ExitCode {
         plain: cli.plain,
         tcp_only: cli.tcp,
     };
-    let full = cli.only.is_empty() && !cli.show && !cli.tcp;
+    if one_in > 1 {
+        say(&format!("# seed {}, one in {one_in}", cli.seed));
+    }
+    let full = cli.only.is_empty() && one_in == 1 && !cli.show && !cli.tcp;
     let planned = scenarios.len() + if full { EXCUSES.len() } else { 0 };
     let mut reporter = Reporter::new(planned);
     let mut seen = BTreeMap::new();
