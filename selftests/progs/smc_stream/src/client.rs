@@ -4,7 +4,7 @@
 
 use crate::plan::{header, Io, Mode, Plan, Side, Victim};
 use crate::report::{read_line, Results};
-use crate::{blocking, edge, kill, oob};
+use crate::{abort, blocking, edge, kill, oob};
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -159,7 +159,8 @@ fn one(id: u64, plan: &Plan, family: Family, addr: SocketAddr, results: &Results
         Mode::HalfClose => blocking::half_close(sock, plan, &script, side, &progress),
         Mode::ShortReply => blocking::short_reply(sock, plan, &script, side, &progress),
         Mode::Oob => oob::run(sock, plan, id, side, &progress),
-        Mode::Kill => kill::until_end(&sock, plan, &script, side),
+        Mode::Kill => kill::until_end(&sock, plan, &script, side).map(|(report, _)| report),
+        Mode::Abort => abort::run(sock, plan, &script, side),
     };
     results.done(id, outcome);
 }

@@ -82,6 +82,7 @@ fn md5(sock: &Sock, peer: IpAddr) -> io::Result<()> {
 pub(crate) fn echo(
     family: Family,
     addr: SocketAddr,
+    backlog: i32,
     before: Before,
     md5_peer: Option<IpAddr>,
 ) -> io::Result<()> {
@@ -94,7 +95,7 @@ pub(crate) fn echo(
         md5(&listener, peer)?;
     }
     listener.bind(addr)?;
-    listener.listen(512)?;
+    listener.listen(backlog)?;
     loop {
         let sock = match listener.accept(libc::SOCK_CLOEXEC) {
             Ok((sock, _)) => sock,

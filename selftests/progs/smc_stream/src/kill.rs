@@ -4,68 +4,141 @@
 
 use crate::plan::{header, Plan, Script, Side};
 use crate::report::ConnReport;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use testlib::event::poll_one;
-use testlib::pattern::{fill, Tally};
+use testlib::pattern::{fill, Rng, Tally};
 use testlib::process::{pipe, spawn, End};
 use testlib::sock::{Family, Sock};
 
-/// The survivor must have learnt of the death this long after it.
+/// The survivor must have learnt of the end this long after it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+
+/// How the other end of a stream went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// There is nothing more to read, or nobody to write to.
+    Quietly,
+    /// A call failed with `ECONNRESET`.
+    Reset,
+}
+
+/// One end of a connection that sends and receives all the time.
+pub(crate) struct Flow<'a> {
+    sock: &'a Sock,
+    msg_min: u64,
+    msg_max: u64,
+    rng: Rng,
+    sent: Tally,
+    received: Tally,
+    buf: Vec<u8>,
+}
+
+impl<'a> Flow<'a> {
+    /// Begins the streams of a script.
+    ///
+    /// # Errors
+    ///
+    /// When the socket cannot be made non-blocking.
+    pub(crate) fn new(
+        sock: &'a Sock,
+        plan: &Plan,
+        script: &Script,
+        side: Side,
+    ) -> Result<Flow<'a>, String> {
+        sock.set_nonblocking(true)
+            .map_err(|e| format!("fcntl: {e}"))?;
+        Ok(Flow {
+            sock,
+            msg_min: plan.msg_min,
+            msg_max: plan.msg_max.min(64 << 10),
+            rng: script.rng(side),
+            sent: Tally::new(script.out(side).key),
+            received: Tally::new(script.inp(side).key),
+            buf: vec![0u8; 64 << 10],
+        })
+    }
+
+    /// Sends and receives what can be at once, after at most 200 ms. Says whether the other end is
+    /// gone.
+    ///
+    /// # Errors
+    ///
+    /// A sentence when a byte is wrong, or a call fails with anything but what the death of a peer
+    /// gives.
+    pub(crate) fn step(&mut self) -> Result<Option<Gone>, String> {
+        let bits = poll_one(self.sock, libc::POLLIN | libc::POLLOUT, 200)
+            .map_err(|e| format!("poll failed: {e}"))?;
+        if bits & (libc::POLLOUT | libc::POLLERR) != 0 {
+            let size = self.rng.log_range(self.msg_min, self.msg_max) as usize;
+            fill(self.sent.key(), self.sent.count(), &mut self.buf[..size]);
+            match self.sock.send(&self.buf[..size], libc::MSG_NOSIGNAL) {
+                Ok(n) => self.sent.take(&self.buf[..n]),
+                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
+                Err(e) => {
+                    return gone_by(&e)
+                        .map(Some)
+                        .ok_or_else(|| format!("send failed: {e}"))
+                }
+            }
+        }
+        if bits & (libc::POLLIN | libc::POLLERR | libc::POLLHUP) != 0 {
+            match self.sock.recv(&mut self.buf, 0) {
+                Ok(0) => return Ok(Some(Gone::Quietly)),
+                Ok(n) => self.received.verify(&self.buf[..n])?,
+                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
+                Err(e) => {
+                    return gone_by(&e)
+                        .map(Some)
+                        .ok_or_else(|| format!("recv failed: {e}"))
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// What went both ways so far.
+    pub(crate) fn report(&self) -> ConnReport {
+        ConnReport::new(&self.sent, &self.received)
+    }
+}
+
+/// What an error says about the other end.
+fn gone_by(error: &io::Error) -> Option<Gone> {
+    match error.raw_os_error() {
+        Some(libc::ECONNRESET) => Some(Gone::Reset),
+        Some(libc::EPIPE) => Some(Gone::Quietly),
+        _ => None,
+    }
+}
 
 /// Streams both ways until the other end is gone.
 ///
 /// # Errors
 ///
-/// A sentence when a byte is wrong, a call fails with anything but what the
-/// death of a peer gives, or nothing happens for too long.
+/// As [`Flow::step`], and when nothing happens for too long.
 pub(crate) fn until_end(
     sock: &Sock,
     plan: &Plan,
     script: &Script,
     side: Side,
-) -> Result<ConnReport, String> {
-    let mut rng = script.rng(side);
-    let mut sent = Tally::new(script.out(side).key);
-    let mut received = Tally::new(script.inp(side).key);
-    let mut buf = vec![0u8; 64 << 10];
-    sock.set_nonblocking(true)
-        .map_err(|e| format!("fcntl: {e}"))?;
+) -> Result<(ConnReport, Gone), String> {
+    let mut flow = Flow::new(sock, plan, script, side)?;
     let end = Instant::now() + Duration::from_millis(script.kill_after_ms) + LIMIT;
-    let gone = [libc::ECONNRESET, libc::EPIPE];
     loop {
+        if let Some(gone) = flow.step()? {
+            return Ok((flow.report(), gone));
+        }
         if Instant::now() > end {
             return Err(format!(
-                "the killed peer was not noticed within {LIMIT:?}: sent {}, received {}",
-                sent.count(),
-                received.count()
+                "the end of the peer was not noticed within {LIMIT:?}: sent {}, received {}",
+                flow.sent.count(),
+                flow.received.count()
             ));
         }
-        let bits = poll_one(sock, libc::POLLIN | libc::POLLOUT, 200)
-            .map_err(|e| format!("poll failed: {e}"))?;
-        if bits & (libc::POLLOUT | libc::POLLERR) != 0 {
-            let size = rng.log_range(plan.msg_min, (64 << 10).min(plan.msg_max)) as usize;
-            fill(sent.key(), sent.count(), &mut buf[..size]);
-            match sock.send(&buf[..size], libc::MSG_NOSIGNAL) {
-                Ok(n) => sent.take(&buf[..n]),
-                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
-                Err(e) if e.raw_os_error().is_some_and(|n| gone.contains(&n)) => break,
-                Err(e) => return Err(format!("send after the kill failed with {e}")),
-            }
-        }
-        if bits & (libc::POLLIN | libc::POLLERR | libc::POLLHUP) != 0 {
-            match sock.recv(&mut buf, 0) {
-                Ok(0) => break,
-                Ok(n) => received.verify(&buf[..n])?,
-                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
-                Err(e) if e.raw_os_error().is_some_and(|n| gone.contains(&n)) => break,
-                Err(e) => return Err(format!("recv after the kill failed with {e}")),
-            }
-        }
     }
-    Ok(ConnReport::new(&sent, &received))
 }
 
 fn check_end(end: End) -> Result<(), String> {

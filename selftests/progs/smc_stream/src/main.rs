@@ -7,6 +7,7 @@
 //! SHA-256 digests over a separate TCP connection. The exit status is 0 only if
 //! everything was right, and the last line of output is one JSON object.
 
+mod abort;
 mod blocking;
 mod client;
 mod echo;
@@ -61,6 +62,9 @@ enum Command {
     Echo {
         #[command(flatten)]
         at: Endpoint,
+        /// How many connections may wait to be accepted
+        #[arg(long, default_value_t = 512)]
+        backlog: i32,
         /// What to do to the listener first
         #[arg(long, value_enum, default_value = "nothing")]
         before: echo::Before,
@@ -169,7 +173,7 @@ struct PlanArgs {
     /// How blocking receivers read
     #[arg(long, value_enum, default_value = "plain")]
     recv: Recv,
-    /// Whose processes are killed in mode kill
+    /// Whose processes are killed in mode kill, and which side resets in mode abort
     #[arg(long, value_enum, default_value = "client")]
     victim: Victim,
     /// Seconds until the run counts as hung
@@ -280,9 +284,10 @@ fn main() -> ExitCode {
         } => both(&at, &plan, server_ns.as_deref(), client_ns.as_deref()),
         Command::Echo {
             at,
+            backlog,
             before,
             md5_peer,
-        } => echo::echo(at.family, at.socket_addr(), before, md5_peer)
+        } => echo::echo(at.family, at.socket_addr(), backlog, before, md5_peer)
             .map(|()| 0)
             .map_err(|e| format!("cannot serve on {}: {e}", at.socket_addr())),
         Command::Ping {

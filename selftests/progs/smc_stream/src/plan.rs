@@ -46,6 +46,8 @@ choice! {
         HalfClose = "half-close",
         /// One process of each pair is killed in the middle of the stream.
         Kill = "kill",
+        /// One side resets its connections in the middle of the stream.
+        Abort = "abort",
         /// An answer followed by an immediate close.
         ShortReply = "short-reply",
         /// Urgent bytes between ordinary ones.
@@ -76,12 +78,21 @@ choice! {
 }
 
 choice! {
-    /// Which process of a pair is killed.
+    /// Which process of a pair is killed, or resets.
     Victim {
         /// The connecting side.
         Client = "client",
         /// The accepting side.
         Server = "server",
+    }
+}
+
+impl Victim {
+    pub(crate) fn side(self) -> Side {
+        match self {
+            Victim::Client => Side::Client,
+            Victim::Server => Side::Server,
+        }
     }
 }
 
@@ -183,7 +194,9 @@ impl Plan {
     pub(crate) fn script(&self, id: u64) -> Script {
         let mut rng = Rng::new(stream_key(self.seed, id, 7));
         let (c2s, s2c) = match self.mode {
-            Mode::Fixed | Mode::Kill => (self.bytes, if self.bidir { self.bytes } else { 0 }),
+            Mode::Fixed | Mode::Kill | Mode::Abort => {
+                (self.bytes, if self.bidir { self.bytes } else { 0 })
+            }
             Mode::Churn => {
                 let a = rng.log_range(1, self.bytes);
                 let b = rng.log_range(1, self.bytes);

@@ -4,7 +4,7 @@
 
 use crate::plan::{parse_header, Io, Mode, Own, Plan, Side, Victim, HEADER_LEN};
 use crate::report::{read_line, Results};
-use crate::{blocking, edge, kill, oob};
+use crate::{abort, blocking, edge, kill, oob};
 use std::io::{BufReader, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -138,7 +138,8 @@ fn handle(sock: Sock, plan: &Plan, results: &Results) {
         Mode::HalfClose => blocking::half_close(sock, plan, &script, side, &progress),
         Mode::ShortReply => blocking::short_reply(sock, plan, &script, side, &progress),
         Mode::Oob => oob::run(sock, plan, id, side, &progress),
-        Mode::Kill => kill::until_end(&sock, plan, &script, side),
+        Mode::Kill => kill::until_end(&sock, plan, &script, side).map(|(report, _)| report),
+        Mode::Abort => abort::run(sock, plan, &script, side),
     };
     results.done(id, outcome);
 }
