@@ -28,7 +28,10 @@ use smc_kapi::{
     sysctl::SettingsRegistration, //
 };
 
-use smc_proto::ids::Eid;
+use smc_proto::ids::{
+    Eid,
+    Release, //
+};
 
 use smc::{
     device::DeviceWatcher,
@@ -71,6 +74,10 @@ module! {
         v1_over_rocev2: u8 {
             default: 0,
             description: "For tests only: lets version 1 use a RoCEv2 GID (0 or 1)",
+        },
+        v2_release: u8 {
+            default: 1,
+            description: "For tests only: the release of version 2 to speak (0 or 1)",
         },
     },
 }
@@ -130,7 +137,13 @@ impl kernel::InPlaceModule for SmcRs {
 
 fn new_global() -> Result<Arc<Global>> {
     abi::check()?;
-    let global = Global::new(module_parameters::v1_over_rocev2.value() != 0)?;
+    let global = Global::new(
+        module_parameters::v1_over_rocev2.value() != 0,
+        match module_parameters::v2_release.value() {
+            0 => Release::V2_0,
+            _ => Release::HIGHEST,
+        },
+    )?;
     set_ueids(&global);
     Ok(global)
 }

@@ -21,6 +21,7 @@ use smc_proto::ids::{
     HostName,
     Mac,
     PeerId,
+    Release,
     EID_LEN, //
 };
 
@@ -74,11 +75,13 @@ pub(crate) struct Global {
     pub(crate) host: HostName,
     /// Test switch: version 1 may use a RoCEv2 GID.
     pub(crate) v1_over_rocev2: bool,
+    /// The highest release of version 2 to speak; a lower one than there is for tests only.
+    pub(crate) v2_release: Release,
 }
 
 impl Global {
     /// Creates the state. May sleep.
-    pub(crate) fn new(v1_over_rocev2: bool) -> Result<Arc<Self>> {
+    pub(crate) fn new(v1_over_rocev2: bool, v2_release: Release) -> Result<Arc<Self>> {
         // Unbound items share their workers with those of software RDMA devices, and hundreds of
         // handshakes, each in need of a worker of its own, would stand in the way of the packets
         // that they wait for. So they are bound to CPUs.
@@ -111,6 +114,7 @@ impl Global {
                 instance: [a, b],
                 host: HostName::new(trimmed(&module::host_name::<EID_LEN>())),
                 v1_over_rocev2,
+                v2_release,
             }? Error),
             GFP_KERNEL,
         )

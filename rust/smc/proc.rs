@@ -76,7 +76,7 @@ fn show_group(out: &SeqFile, group: &Arc<LinkGroup>) {
     let (rings, rmbs) = group.buffer_bytes();
     seq_print!(
         out,
-        "lgr {:08x} role={} conns={} dev={} version={}.{} max_conns={} sndbuf_bytes={} rmb_bytes={} peer_gid=",
+        "lgr {:08x} role={} conns={} dev={} version={}.{} max_conns={} max_links={} sndbuf_bytes={} rmb_bytes={} peer_gid=",
         group.id,
         role,
         group.conns_num(),
@@ -84,6 +84,7 @@ fn show_group(out: &SeqFile, group: &Arc<LinkGroup>) {
         group.terms.version.number(),
         group.terms.release.number(),
         group.terms.max_conns,
+        group.terms.max_links,
         rings,
         rmbs,
     );

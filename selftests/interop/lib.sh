@@ -79,8 +79,7 @@ as_expected() {
 both_ways() {
 	local name=$1 server_expects=$2 client_expects=$3 serving
 	shift 3
-	for serving in ${ONLY_SERVER:-1 2}; do
-		[ "$serving" != none ] || continue
+	for serving in 1 2; do
 		one_way "$serving" "$name" "$server_expects" "$client_expects" "$@"
 	done
 }
@@ -178,11 +177,11 @@ eids() {
 	done
 }
 
-# reload: this host's module is unloaded and loaded again.
+# reload [PARAMETER...]: this host's module is unloaded and loaded again.
 reload() {
 	if [ "$own" = smc ]; then
 		modprobe -r smc_diag smc && modprobe smc && modprobe smc_diag
 	else
-		modprobe -r smc_rs && modprobe smc_rs
+		modprobe -r smc_rs && modprobe smc_rs "$@"
 	fi && eids "$EID"
 }

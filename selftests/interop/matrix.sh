@@ -7,6 +7,10 @@
 # SMC_REPEAT does each row this many times.
 
 NOSMC=0x03010000
+NOSMCDEV=0x03030000
+NOSMCDDEV=0x03030001
+NOSMCRDEV=0x03030002
+NOUEID=0x03030008
 PEERDECL=0x05000000
 
 QUICK="first contact*|the link group*|small buffers|urgent data|half-close|"
@@ -68,37 +72,100 @@ elements() {
 	return "$status"
 }
 
-# small_groups ROLE: the server's host admits 16 connections to a group.
+# anew ROLE WHO HOW FUNCTION ARGS...: one host, which WHO names by its role or its number, loads its
+# module anew as the function HOW does. The connections made then must be over SMC-R.
+anew() {
+	local role=$1 who=$2 how=$3 status=0
+	shift 3
+	case $who in
+	"$role" | "$HOST")
+		"$how" || status=1
+		smc_proof counts >"$COUNTS"
+		;;
+	esac
+	meet prepared
+	"$1" "$role" "${@:2}" || status=1
+	as_expected smcr || status=1
+	meet looked
+	case $who in
+	"$role" | "$HOST") reload || status=1 ;;
+	esac
+	return "$status"
+}
+
+admits_16_connections() {
+	reload && sysctl -qw net.smc.smcr_max_conns_per_lgr=16
+}
+
+admits_one_link() {
+	reload && sysctl -qw net.smc.smcr_max_links_per_lgr=1
+}
+
+# Release 0 of version 2, which is called 2.0 and has no limits to negotiate.
+speaks_2_0() {
+	reload v2_release=0
+}
+
+# small_groups ROLE: more connections than one group may have.
 small_groups() {
 	local status=0
-	if [ "$1" = server ]; then
-		reload || return 1
-		sysctl -qw "$limit=16" || return 1
-	fi
-	meet prepared
 	stream "$1" --conns 40 --connecting 8 --bytes 20K --bidir || status=1
-	smc_proof counts | grep ^lgr
-	[ "$(smc_proof counts | grep -c '^lgr.* max_conns=16')" -ge 3 ] || {
+	smc_proof counts >"$COUNTS.groups"
+	grep ^lgr "$COUNTS.groups"
+	[ "$(grep -c '^lgr.* max_conns=16 ' "$COUNTS.groups")" -ge 3 ] || {
 		echo "there are not three link groups of 16 connections each"
 		status=1
 	}
-	meet looked
-	on "$1" server sysctl -qw "$limit=255"
-	on "$1" server reload || status=1
 	return "$status"
 }
-limit=net.smc.smcr_max_conns_per_lgr
 
-# The hosts whose SMC has this limit.
-with_limit() {
-	local host
-	for host in 1 2; do
-		[ "${NAMES[$host]}" != smc ] || echo "$host"
-	done
-	echo none
+# one_link ROLE: both sides know that the group has one link.
+one_link() {
+	pings "$1" smc smc --count 5 || return 1
+	smc_proof counts | grep ^lgr | tee "$COUNTS.groups"
+	grep -q ' max_links=1\>' "$COUNTS.groups" || {
+		echo "no link group was agreed to have one link"
+		return 1
+	}
 }
 
-# lists ROLE EIDS EIDS: identifiers of the server's and of the client's host.
+# reasons WHY SERVER CLIENT: what the sockets of both sides name as the reason of the fallback, by
+# their implementations: what this side decided, or that the peer did and what it said.
+reasons() {
+	case "$1, $2 <- $3" in
+	"no identifier, smc_rs <- "*) echo "$NOUEID $PEERDECL/$NOUEID" ;;
+	"no identifier, smc <- "*) echo "$NOSMCDEV $PEERDECL/$NOSMCDEV" ;;
+	"no device there, smc_rs <- "*) echo "$NOSMCDEV $PEERDECL/$NOSMCDEV" ;;
+	"no device there, smc <- "*) echo "$NOSMCRDEV $PEERDECL/$NOSMCRDEV" ;;
+	"no device here, "*" <- smc_rs") echo "$PEERDECL/$NOSMCDEV $NOSMCDEV" ;;
+	# It still offers the device for shared memory that it makes for itself.
+	"no device here, "*" <- smc") echo "$NOSMCDDEV $PEERDECL/$NOSMCDDEV" ;;
+	esac
+}
+
+# declined ROLE WHY FUNCTION ARGS...: sockets and counts of both hosts must name the reasons.
+declined() {
+	local role=$1 says watch status=0
+	says=$(reasons "$2" "${NAMES[$serving]#stock }" "${NAMES[$((3 - serving))]#stock }")
+	[ "$role" = server ] && says=${says% *} || says=${says#* }
+	shift 2
+	while sleep 0.2; do
+		smcss -a | grep ":$PORT .* TCP "
+	done >"$WORK/sockets" 2>/dev/null &
+	watch=$!
+	"$1" "$role" "${@:2}" --hold 1500 || status=1
+	kill "$watch"
+	wait "$watch" 2>/dev/null
+	sort -u "$WORK/sockets"
+	grep -q " TCP $says\$" "$WORK/sockets" || {
+		echo "no socket says $says"
+		status=1
+	}
+	as_expected fallback "${says%/*}" "$role" || status=1
+	return "$status"
+}
+
+# lists ROLE EIDS EIDS ARGS...: identifiers of the server's and of the client's host.
 lists() {
 	local status=0
 	if [ "$1" = server ]; then
@@ -107,18 +174,18 @@ lists() {
 		eids $3 || status=1
 	fi
 	meet set
-	pings "$1" smc smc || status=1
+	pings "$1" smc smc "${@:4}" || status=1
 	meet used
 	eids "$EID" || status=1
 	return "$status"
 }
 
-# without_device ROLE WHO: connections while one host has no RDMA device.
+# without_device ROLE WHO ARGS...: connections while one host has no RDMA device.
 without_device() {
 	local status=0
 	on "$1" "$2" device remove || status=1
 	meet removed
-	pings "$1" smc smc || status=1
+	pings "$1" smc smc "${@:3}" || status=1
 	meet used
 	on "$1" "$2" device add || status=1
 	return "$status"
@@ -190,22 +257,33 @@ matrix() {
 		stream --mode kill --victim client --conns 6 --bytes 1G --bidir
 	do_row "server process killed" smcr smcr \
 		stream --mode kill --victim server --conns 6 --bytes 1G --bidir
+	for side in client server; do
+		do_row "connections reset by the $side" smcr smcr \
+			stream --mode abort --victim "$side" --conns 6 --bytes 1G --bidir
+	done
 	# The kernel's own SMC makes one handshake at a time; clients that it keeps waiting for
 	# more than six seconds get an error.
 	do_row "300 connections at once" smcr smcr \
 		stream --mode churn --conns 320 --parallel 300 --connecting 8 --bytes 8K
 	do_row "elements of RMBs above the first" smcr smcr elements
-	ONLY_SERVER=$(with_limit) do_row "groups of 16 connections" open smcr small_groups
+	for side in server client; do
+		do_row "groups of 16 connections, as the $side wants it" open open \
+			anew "$side" admits_16_connections small_groups
+		do_row "groups of one link, as the $side wants it" open open anew "$side" admits_one_link one_link
+	done
+	[ "${NAMES[1]}" = smc ] || do_row "first contact, version 2.0" open open \
+		anew 1 speaks_2_0 first_contact 2.0
 	for n in 1 2 3; do
 		set -- A B C
 		do_row "the $((n + 1)). of $((n + 1)) identifiers in common" smcr smcr \
 			lists "${*:1:n} $EID" "$EID"
 	done
 	do_row "four identifiers each, one in common" smcr smcr lists "A B C $EID" "$EID D E F"
-	do_row "no identifier in common" "fallback any" "fallback $PEERDECL client" lists "A B" "C D"
-	do_row "no RDMA device at the server" "fallback any" "fallback $PEERDECL client" \
-		without_device server
-	do_row "no RDMA device at the client" "fallback any" "fallback any" without_device client
+	do_row "no identifier in common" open open declined "no identifier" lists "A B" "C D"
+	do_row "no RDMA device at the server" open open \
+		declined "no device there" without_device server
+	do_row "no RDMA device at the client" open open \
+		declined "no device here" without_device client
 	do_row "server on TCP" open "fallback $NOSMC client" pings tcp smc
 	do_row "client on TCP" "fallback $NOSMC server" open pings smc tcp
 	do_row "server's module unloaded in between" smcr smcr reloaded server

@@ -31,7 +31,8 @@ control: it shows what cannot be had from that side.
 
 ``yes`` is a row that passed, ``no`` one that failed, and ``-`` one that was not run or that the pair
 does not have. In a row about SMC-R both sides must have counted connections over SMC-R and no fallback;
-in a row about a fallback each side must have counted the reason. All rows check every byte.
+in a row about a fallback each side must have counted the reason, and where one side declines, the
+sockets of both name it. All rows check every byte.
 
 This page is written by ``make interop-table``, which runs all of it; ``make interop-table CELLS=rs-c``
 runs one cell again and keeps the results of the others.
@@ -44,6 +45,11 @@ What the kernel's own SMC does, which the rows have to allow for:
   six seconds. No row has more than eight handshakes under way.
 * A process that is killed while all send slots of its link are in use ends its connections without
   a word. ``smc_rs`` learns it from the TCP connection, ten seconds later.
+* A linger time of 0 does not make it reset a connection that is closed: bytes that nobody has read do.
+  A program whose connection the peer resets is told of the end of the stream, or ``EPIPE``; only
+  ``SO_ERROR`` says that it was a reset.
+* A client without RDMA device still offers the device for shared memory that it makes for itself, so that
+  it is the server that declines.
 * It waits two seconds for the answer to CONFIRM RKEY, and declines when there is none. A host that is
   too busy makes rows fail in this way.
 

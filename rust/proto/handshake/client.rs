@@ -37,6 +37,7 @@ impl Client {
                 v1,
                 eids: offered_eids(caps),
                 offered: caps.limits(),
+                release: caps.v2.as_ref().map_or(Release::HIGHEST, |own| own.release),
                 host: caps.host,
                 mtu: caps.mtu,
             },
@@ -79,13 +80,24 @@ fn v1_offer(caps: &Caps<'_>) -> Option<V1Offer> {
     })
 }
 
+/// What the fields of release 2.1 are before it.
+const NO_LIMITS: V21Limits = V21Limits {
+    max_conns: 0,
+    max_links: 0,
+    features: 0,
+};
+
 #[inline(never)]
 fn v2_offer(caps: &Caps<'_>) -> Option<V2Offer> {
     let own = caps.v2.as_ref()?;
     let eids = offered_eids(caps)?;
-    let limits = caps.limits();
+    let limits = if own.release.has_v2_1_fields() {
+        caps.limits()
+    } else {
+        NO_LIMITS
+    };
     Some(V2Offer {
-        release: Release::HIGHEST,
+        release: own.release,
         eids,
         roce_gid: own.gid,
         max_conns: limits.max_conns,
@@ -111,6 +123,7 @@ pub struct AwaitAccept {
     v1: bool,
     eids: Option<EidList>,
     offered: V21Limits,
+    release: Release,
     host: HostName,
     mtu: PathMtu,
 }
@@ -221,7 +234,7 @@ impl AwaitAccept {
                 Ok((None, UNNEGOTIATED))
             };
         };
-        if ext.release > Release::HIGHEST {
+        if ext.release > self.release {
             return Err(DeclineReason::RELEASEERR);
         }
         if !ext.release.has_v2_1_fields() {

@@ -80,6 +80,8 @@ pub struct V2Caps<'a> {
     pub gid: Gid,
     /// Enterprise IDs, the preferred one first; at most eight are offered.
     pub eids: &'a [Eid],
+    /// The highest release to speak.
+    pub release: Release,
 }
 
 impl Caps<'_> {

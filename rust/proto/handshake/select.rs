@@ -36,7 +36,7 @@ pub(super) fn select_v2(proposal: &Proposal, caps: &Caps<'_>) -> Result<V2Choice
         .as_ref()
         .ok_or(V2Refusal::NotPossible(DeclineReason::NOSMCRDEV))?;
     let eid = common_eid(offer, own).ok_or(V2Refusal::NotPossible(DeclineReason::NOUEID))?;
-    let release = offer.release.min(Release::HIGHEST);
+    let release = offer.release.min(own.release);
     let limits = if release.has_v2_1_fields() {
         agree(offer, caps.limits()).map_err(V2Refusal::Broken)?
     } else {

@@ -227,6 +227,49 @@ fn the_server_takes_the_lower_release_and_checks_the_limits() {
 }
 
 #[test]
+fn hosts_of_different_releases_speak_the_lower_one() {
+    for (client, server) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let host = |number, release| Host {
+            release: Release::new(release).unwrap(),
+            max_conns: 16,
+            ..Host::new(number)
+        };
+        let agreed = run(&host(1, client), &host(2, server), true).unwrap();
+        let lower = Release::new(client.min(server)).unwrap();
+        assert_eq!(agreed.client.release, Some(lower));
+        assert_eq!(agreed.server.selected.release, Some(lower));
+        // Release 2.0 has no limits to agree on.
+        let (conns, links) = if client.min(server) == 0 {
+            (255, 2)
+        } else {
+            (16, 1)
+        };
+        let selected = agreed.server.selected;
+        assert_eq!((selected.max_conns, selected.max_links), (conns, links));
+        assert_eq!(
+            (agreed.client.max_conns, agreed.client.max_links),
+            (conns, links)
+        );
+    }
+}
+
+#[test]
+fn a_client_of_release_2_0_refuses_2_1() {
+    let client = Host {
+        release: Release::V2_0,
+        ..Host::new(1)
+    };
+    let server = Host::new(2);
+    let (waiting, _) = propose(&client).unwrap();
+    let (_, proposal) = propose(&Host::new(1)).unwrap();
+    let (_, accept) = select(&server, &proposal)
+        .unwrap()
+        .accept(server.end(), true);
+    let outcome = waiting.handle(&Message::Accept(accept)).unwrap_err();
+    assert_eq!(outcome, Outcome::Decline(DeclineReason::RELEASEERR));
+}
+
+#[test]
 fn proposals_that_cannot_be_taken_are_declined_with_the_reason() {
     let (_, message) = propose(&Host::new(1)).unwrap();
     let Message::Proposal(good) = message else {

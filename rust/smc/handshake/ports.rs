@@ -102,6 +102,7 @@ impl Ports {
             v2: self.v2.as_ref().map(|port| V2Caps {
                 gid: port.gid,
                 eids: self.eids.as_slice(),
+                release: hs.global.v2_release,
             }),
             host: hs.global.host,
             max_conns: hs.net.settings.max_conns(),

@@ -10,7 +10,7 @@ use smc_proto::handshake::{
 };
 use smc_proto::ids::{
     AlertToken, BufSize, Eid, Gid, HostName, Ipv4Prefix, Ipv6Prefix, Mac, PathMtu, PeerId, Psn,
-    Qpn, Rkey, RmbeIndex, VirtAddr,
+    Qpn, Release, Rkey, RmbeIndex, VirtAddr,
 };
 use smc_proto::reason::DeclineReason;
 use smc_proto::wire::clc::{Message, RdmaEndpoint, MAX_LEN};
@@ -49,6 +49,7 @@ pub(crate) struct Host {
     pub(crate) max_conns: u8,
     pub(crate) max_links: u8,
     pub(crate) mtu: PathMtu,
+    pub(crate) release: Release,
 }
 
 impl Host {
@@ -61,6 +62,7 @@ impl Host {
             max_conns: 255,
             max_links: 1,
             mtu: PathMtu::Mtu1024,
+            release: Release::HIGHEST,
         }
     }
 
@@ -76,6 +78,7 @@ impl Host {
             v2: self.eids.as_ref().map(|eids| V2Caps {
                 gid: Gid::from_ipv4([10, 9, 0, self.number]),
                 eids,
+                release: self.release,
             }),
             host: HostName::new(&[b'h', b'0' + self.number]),
             max_conns: self.max_conns,

@@ -48,13 +48,14 @@ fn text(stats: &Stats, fallbacks: &Fallbacks, groups: &[Group]) -> String {
         let v2 = group.v2.clone().unwrap_or_default();
         let _ = writeln!(
             text,
-            "lgr {:08x} role={} conns={} version={}.{} max_conns={}",
+            "lgr {:08x} role={} conns={} version={}.{} max_conns={} max_links={}",
             group.id,
             group.role_name(),
             group.connections,
             v2.version,
             v2.peer_release,
-            v2.max_connections.unwrap_or(0)
+            v2.max_connections.unwrap_or(0),
+            v2.max_links.unwrap_or(0)
         );
     }
     let _ = writeln!(text, "link_groups {}", groups.len());
@@ -102,6 +103,7 @@ mod tests {
                 version: 2,
                 peer_release: 1,
                 max_connections: Some(16),
+                max_links: Some(1),
                 ..GroupV2::default()
             }),
             ..Group::default()
@@ -111,7 +113,7 @@ mod tests {
             "smc 1\nconnections_smcd 0\nrx_bytes_smcd 0\ntx_bytes_smcd 0\n\
              connections_smcr 15\nrx_bytes_smcr 0\ntx_bytes_smcr 500\nhandshake_errors 3\n\
              fallback_total 5\nfallback 0x05000000 server 3\nfallback 0x03010000 client 2\n\
-             lgr 01020304 role=CLNT conns=5 version=2.1 max_conns=16\nlink_groups 1\n"
+             lgr 01020304 role=CLNT conns=5 version=2.1 max_conns=16 max_links=1\nlink_groups 1\n"
         );
     }
 }
