@@ -61,7 +61,8 @@ use crate::smc::{
 /// The most connections a listener keeps for `accept()`, whatever the backlog says.
 const MAX_BACKLOG: i32 = 4096;
 /// Handshakes that may be under way however short the backlog is, so that a few clients which say
-/// nothing do not keep the others waiting.
+/// nothing do not keep the others waiting, and a program that accepts at once loses none of many who
+/// come together: a handshake takes longer than TCP's.
 const MIN_HANDSHAKES: usize = 256;
 /// Handshakes under way from which on new ones are shed, where the namespace says so.
 const SHED_ABOVE: usize = 32;
@@ -166,8 +167,9 @@ impl Listener {
     fn has_room(&self) -> bool {
         let queue = self.queue.lock();
         let backlog = self.backlog.load(Relaxed) as usize;
-        let handshakes = core::cmp::max(backlog, MIN_HANDSHAKES);
-        !queue.closed && queue.ready.len() <= backlog && queue.pending < handshakes
+        let (ready, pending) = (queue.ready.len(), queue.pending);
+        let fits = ready + pending <= backlog || pending < MIN_HANDSHAKES;
+        !queue.closed && ready <= backlog && fits
     }
 
     /// Takes connections off the TCP listener while there is room for them.

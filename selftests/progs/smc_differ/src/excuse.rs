@@ -56,6 +56,8 @@ const URGENT: &str = "the protocol has one urgent byte at a time: nothing is sen
 const QUICK: &str = "whether an acknowledgement waits depends on what went over the TCP connection";
 const TWICE: &str =
     "epoll may tell a state again: the handshake and the peer's close wake pollers, too";
+const BACKLOG: &str =
+    "the TCP listener below has a queue of the same length, which takes clients without SMC";
 const TIME: &str = "bytes that an adapter has written have no time of arrival";
 
 /// The list.
@@ -75,6 +77,14 @@ pub(crate) const EXCUSES: &[Excuse] = &[
         "(1, 29, 32)",
         "[]",
         TIME,
+    ),
+    one(
+        Some(Over::Fallback),
+        "accept: more peers than the backlog",
+        "peer: mask",
+        "0",
+        "OUT",
+        BACKLOG,
     ),
     one(None, "edge: ", "edge", "0", "", TWICE),
     one(None, "TCP_QUICKACK", "getsockopt", "", "", QUICK),

@@ -76,6 +76,26 @@ pub(super) const SCRIPTS: &[Script] = &[
         ],
     ),
     (
+        "accept: more peers than the backlog",
+        State::Listening,
+        &[
+            Do(Call::Listen(1)),
+            NewPeer,
+            PeerWait(POLLOUT),
+            NewPeer,
+            PeerWait(POLLOUT),
+            NewPeer,
+            Sleep(100),
+            PeerLook,
+            Do(Call::Accept(0)),
+            Do(Call::Accept(0)),
+            PeerWait(POLLOUT),
+            Wait(POLLIN),
+            Do(Call::Accept(0)),
+            Look,
+        ],
+    ),
+    (
         "accept: an accepted socket listens, connects, accepts",
         State::Pending,
         &[
