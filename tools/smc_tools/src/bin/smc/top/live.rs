@@ -6,11 +6,15 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{process, thread};
 
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
 use ratatui::widgets::TableState;
 use ratatui::DefaultTerminal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use smc_tools::output::Outcome;
 
 use super::history::History;
@@ -32,9 +36,10 @@ pub(super) fn run(mut sampler: Sampler, interval: Duration) -> Outcome {
     // Only now: in the background, taking the terminal stops the process, and then a signal must
     // end it.
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(words)?;
     }
+    end_with_terminal().map_err(words)?;
     show(&mut terminal.0, sampler, first, interval, &stop)
 }
 
@@ -57,6 +62,21 @@ impl Drop for Terminal {
         // There may be no terminal any more.
         let _ = ratatui::try_restore();
     }
+}
+
+/// Has the process end when the terminal hangs up, whatever it does then: what the library reads keys
+/// with tries for ever to read a terminal that is gone.
+fn end_with_terminal() -> io::Result<()> {
+    let mut signals = Signals::new([SIGHUP])?;
+    thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            // The signal can also come from a process, and then there is a terminal to give back.
+            let _ = ratatui::try_restore();
+            let _ = execute!(io::stdout(), Show);
+            process::exit(0);
+        }
+    });
+    Ok(())
 }
 
 fn words(error: io::Error) -> String {
