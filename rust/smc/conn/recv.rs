@@ -280,7 +280,7 @@ impl Read<'_> {
 
 impl Connection {
     /// Whether a reader that has seen `skip` readable bytes has something to look at.
-    fn has_news_for_reader(&self, skip: u32) -> bool {
+    pub(crate) fn has_news_for_reader(&self, skip: u32) -> bool {
         self.with(|conn| conn.readable() > skip || is_end(conn))
             .unwrap_or(true)
     }

@@ -44,10 +44,8 @@ use smc_proto::{
 
 use super::{
     buffer_size,
-    listen::{
-        Listener,
-        Outcome, //
-    },
+    listen::Listener,
+    ready::Outcome, //
 };
 use crate::smc::{
     handshake::{
@@ -216,7 +214,7 @@ impl ServerHandshake {
                 return;
             }
         };
-        self.listener.add(self.tcp.clone(), outcome);
+        self.listener.finish(self.tcp.clone(), outcome);
         self.listener.kick();
     }
 }

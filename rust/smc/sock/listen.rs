@@ -41,6 +41,10 @@ use smc_proto::{
 
 use super::{
     incoming::ServerHandshake,
+    ready::{
+        Outcome,
+        Ready, //
+    },
     wait::wait_until,
     Phase,
     SmcSocket,
@@ -48,7 +52,6 @@ use super::{
     AS_NAMESPACE, //
 };
 use crate::smc::{
-    conn::Connection,
     global::{
         self,
         Global, //
@@ -68,6 +71,9 @@ const MIN_HANDSHAKES: usize = 256;
 const SHED_ABOVE: usize = 32;
 /// After so many milliseconds a connection is tried to be taken again for which there was no memory.
 const RETRY_MS: u32 = 100;
+/// How often a listener looks for data on connections that it keeps from `accept()` until some come,
+/// in milliseconds.
+const DEFERRED_MS: u32 = 20;
 
 /// A listening socket.
 #[pin_data]
@@ -83,6 +89,8 @@ pub(crate) struct Listener {
     backlog: Atomic<i32>,
     /// As the socket has it.
     limits: Atomic<i32>,
+    /// How long a connection without data is kept from `accept()`, in seconds: `TCP_DEFER_ACCEPT`.
+    defers: Atomic<i32>,
     /// Clients are not answered the option at the moment.
     sheds: Atomic<bool>,
     #[pin]
@@ -97,21 +105,11 @@ impl_has_delayed_work! {
 
 struct Queue {
     ready: KVec<Ready>,
+    /// How many of them are deferred. To TCP these are in the middle of their handshake.
+    deferred: usize,
     /// Handshakes under way.
     pending: usize,
     closed: bool,
-}
-
-/// A connection that `accept()` may return.
-struct Ready {
-    tcp: Arc<TcpSocket>,
-    outcome: Outcome,
-}
-
-/// How a connection is to be used.
-pub(super) enum Outcome {
-    Smc(Arc<Connection>),
-    Tcp(Fallback),
 }
 
 impl Listener {
@@ -126,9 +124,11 @@ impl Listener {
                 tcp <- new_spinlock_bh!(Some(tcp.clone()), "smc_listener_tcp"),
                 backlog: Atomic::new(0),
                 limits: Atomic::new(socket.limits.load(Relaxed)),
+                defers: Atomic::new(socket.defers.load(Relaxed)),
                 sheds: Atomic::new(false),
                 queue <- new_spinlock_bh!(Queue {
                     ready: KVec::new(),
+                    deferred: 0,
                     pending: 0,
                     closed: false,
                 }, "smc_listener"),
@@ -145,7 +145,7 @@ impl Listener {
 
     /// Whether `accept()` would return a connection.
     pub(crate) fn is_ready(&self) -> bool {
-        !self.queue.lock().ready.is_empty()
+        self.queue.lock().ready.iter().any(Ready::is_due)
     }
 
     /// Whether the socket still listens: `shutdown()` ends that.
@@ -167,7 +167,8 @@ impl Listener {
     fn has_room(&self) -> bool {
         let queue = self.queue.lock();
         let backlog = self.backlog.load(Relaxed) as usize;
-        let (ready, pending) = (queue.ready.len(), queue.pending);
+        let ready = queue.ready.len().saturating_sub(queue.deferred);
+        let pending = queue.pending + queue.deferred;
         let fits = ready + pending <= backlog || pending < MIN_HANDSHAKES;
         !queue.closed && ready <= backlog && fits
     }
@@ -192,12 +193,46 @@ impl Listener {
                 continue;
             };
             if let Some(reason) = self.refusal {
-                self.add(tcp, Outcome::Tcp(Fallback::quiet(reason)));
+                self.add(Ready::now(tcp, Outcome::Tcp(Fallback::quiet(reason))));
             } else if tcp.peer_offered_option(&OPTION) {
                 self.begin_handshake(tcp);
             } else {
-                self.add(tcp, Outcome::Tcp(Fallback::quiet(DeclineReason::PEERNOSMC)));
+                let fallback = Fallback::quiet(DeclineReason::PEERNOSMC);
+                self.add(Ready::now(tcp, Outcome::Tcp(fallback)));
             }
+        }
+    }
+
+    /// `TCP_DEFER_ACCEPT` was set.
+    pub(super) fn defer(&self, seconds: i32) {
+        self.defers.store(seconds, Relaxed);
+    }
+
+    /// Hands over a connection whose handshake is over. For TCP the handshake was data, so what
+    /// `TCP_DEFER_ACCEPT` asks for is left to be done.
+    pub(super) fn finish(self: &Arc<Self>, tcp: Arc<TcpSocket>, outcome: Outcome) {
+        let seconds = self.defers.load(Relaxed);
+        self.add(Ready::deferred(tcp, outcome, seconds));
+    }
+
+    /// Looks whether connections that were kept from `accept()` are so no more.
+    fn look_at_deferred(self: &Arc<Self>) {
+        let mut due = 0;
+        let left = {
+            let mut queue = self.queue.lock();
+            let deferred = queue.ready.iter_mut().filter(|ready| ready.is_deferred());
+            for ready in deferred.filter(|ready| ready.is_due()) {
+                ready.defer_no_more();
+                due += 1;
+            }
+            queue.deferred = queue.deferred.saturating_sub(due);
+            queue.deferred
+        };
+        if due > 0 {
+            self.sock.wake_readable();
+        }
+        if left > 0 {
+            work::schedule::<_, 0>(&self.global.server_queue, self, DEFERRED_MS);
         }
     }
 
@@ -238,8 +273,8 @@ impl Listener {
     }
 
     /// Hands a connection to `accept()`, or closes it when the listener is gone.
-    pub(super) fn add(&self, tcp: Arc<TcpSocket>, outcome: Outcome) {
-        let ready = Ready { tcp, outcome };
+    fn add(&self, ready: Ready) {
+        let due = ready.is_due();
         if !self.is_listening() {
             ready.discard();
             return;
@@ -269,18 +304,23 @@ impl Listener {
                 grown.reverse();
                 core::mem::swap(&mut queue.ready, &mut grown);
             }
+            queue.deferred += usize::from(ready.is_deferred());
             let _ = queue.ready.push_within_capacity(ready);
             break;
         }
-        self.sock.wake_readable();
+        if due {
+            self.sock.wake_readable();
+        }
     }
 
     fn pop(&self) -> Option<Ready> {
         let mut queue = self.queue.lock();
-        if queue.ready.is_empty() {
-            return None;
+        let first = queue.ready.iter().position(Ready::is_due)?;
+        let ready = queue.ready.remove(first).ok()?;
+        if ready.is_deferred() {
+            queue.deferred = queue.deferred.saturating_sub(1);
         }
-        queue.ready.remove(0).ok()
+        Some(ready)
     }
 
     /// The listening socket is being closed. Process context.
@@ -304,17 +344,7 @@ impl WorkItem for Listener {
 
     fn run(this: Arc<Listener>) {
         this.take_connections();
-    }
-}
-
-impl Ready {
-    /// Resets a connection that nobody will accept.
-    fn discard(self) {
-        self.tcp.abort_on_close();
-        if let Outcome::Smc(conn) = self.outcome {
-            conn.abort();
-            conn.close();
-        }
+        this.look_at_deferred();
     }
 }
 
@@ -396,7 +426,7 @@ pub(super) fn accept(
 
 /// Makes the program's socket for a connection.
 fn install(listener: &Listener, ready: Ready, new: NewSocket<'_, SmcSocket>) -> Result {
-    let Ready { tcp, outcome } = ready;
+    let Ready { tcp, outcome, .. } = ready;
     let phase = match &outcome {
         Outcome::Smc(conn) => Phase::Smc(conn.clone()),
         Outcome::Tcp(_) => Phase::Fallback,
@@ -410,7 +440,7 @@ fn install(listener: &Listener, ready: Ready, new: NewSocket<'_, SmcSocket>) -> 
     let (child, sock) = match made {
         Ok(made) => made,
         Err(error) => {
-            Ready { tcp, outcome }.discard();
+            Ready::now(tcp, outcome).discard();
             return Err(error);
         }
     };

@@ -18,6 +18,7 @@ pub(crate) mod listen;
 pub(crate) mod ops;
 pub(crate) mod options;
 pub(crate) mod poll;
+pub(crate) mod ready;
 pub(crate) mod table;
 pub(crate) mod wait;
 
@@ -87,6 +88,8 @@ pub(crate) struct SmcSocket {
     no_smc: Atomic<u32>,
     /// Whether handshakes are limited, where `SMC_LIMIT_HS` has said so; else [`AS_NAMESPACE`].
     limits: Atomic<i32>,
+    /// Seconds of `TCP_DEFER_ACCEPT`.
+    defers: Atomic<i32>,
     /// Handshake messages that may be at the head of the TCP stream after a fallback.
     #[pin]
     late: Mutex<LateFilter>,
@@ -153,6 +156,7 @@ impl SmcSocket {
                 repairs: Atomic::new(false),
                 no_smc: Atomic::new(0),
                 limits: Atomic::new(AS_NAMESPACE),
+                defers: Atomic::new(0),
                 late <- new_mutex!(LateFilter::NONE, "smc_socket_late"),
                 late_possible: Atomic::new(false),
                 mirrored: Atomic::new(0),

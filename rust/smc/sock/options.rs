@@ -47,6 +47,7 @@ const TCP_CORK: i32 = 3;
 const TCP_FASTOPEN: i32 = 23;
 const TCP_FASTOPEN_CONNECT: i32 = 30;
 const TCP_REPAIR: i32 = 19;
+const TCP_DEFER_ACCEPT: i32 = 9;
 const TCP_ULP: i32 = 31;
 const TCP_FASTOPEN_KEY: i32 = 33;
 const TCP_FASTOPEN_NO_COOKIE: i32 = 34;
@@ -110,6 +111,13 @@ fn set_tcp(socket: &Arc<SmcSocket>, sock: &Sock, name: i32, value: &OptIn<'_>) -
             // SMC: clients that offer it have no data in theirs. What is connected is so already.
             if matches!(phase, Phase::Init | Phase::Fallback) {
                 socket.no_smc.store(DeclineReason::OPTUNSUPP.0, Relaxed);
+            }
+        }
+        TCP_DEFER_ACCEPT => {
+            let seconds = value.read_i32()?;
+            socket.defers.store(seconds, Relaxed);
+            if let Phase::Listening(listener) = phase {
+                listener.defer(seconds);
             }
         }
         TCP_REPAIR => socket.repairs.store(value.read_i32()? > 0, Relaxed),
