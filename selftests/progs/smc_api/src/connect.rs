@@ -12,9 +12,10 @@ use libc::{
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 use testlib::event::{poll_one, poll_until};
-use testlib::opts::TCP_FASTOPEN_CONNECT;
 use testlib::pattern::Rng;
-use testlib::process::{count_signal, in_netns, interval_timer};
+use testlib::process::{
+    count_signal, count_signal_and_go_on, in_netns, interval_timer, signals_caught,
+};
 use testlib::sock::{Family, RawAddr, Sock};
 use testlib::tap::Outcome;
 
@@ -31,9 +32,9 @@ pub(crate) const CHECKS: &[Check] = &[
     check("connect: errors", errors),
     loose("connect: closed while connecting", closed_early),
     check("connect: signals during a blocking call", interrupted),
+    check("connect: signals that let a blocking call go on", restarted),
     check("connect: both ends to each other at once", crossed),
     loose("connect: to an own listener", own_listener),
-    loose("connect: TCP_FASTOPEN_CONNECT and MSG_FASTOPEN", fastopen),
     check("connect: IPv4-mapped address", mapped),
 ];
 
@@ -324,6 +325,28 @@ fn interrupted(c: &Ctx) -> Outcome {
     Ok(())
 }
 
+/// With `SA_RESTART` a program sees nothing of signals: TCP connects in one call.
+fn restarted(c: &Ctx) -> Outcome {
+    let (listener, addr) = c.listener(0)?;
+    works("sigaction", count_signal_and_go_on(libc::SIGALRM))?;
+    for round in 0..20 {
+        let s = c.client_socket(0)?;
+        works("setitimer", interval_timer(Duration::from_micros(300)))?;
+        let outcome = s.connect(addr);
+        works("setitimer", interval_timer(Duration::ZERO))?;
+        works("connect() under signals", outcome).map_err(|e| format!("round {round}: {e}"))?;
+        fails("connect() once more", s.connect(addr), &[EISCONN])?;
+        let (server, _) = works("accept()", listener.accept(0))?;
+        talk(&s, &server)?;
+    }
+    // TCP may be faster than the timer.
+    ensure!(
+        !c.family.is_smc() || signals_caught(libc::SIGALRM) > 0,
+        "no signal came while connecting"
+    );
+    Ok(())
+}
+
 fn crossed(c: &Ctx) -> Outcome {
     let (Some(_), Some(client_ns)) = (&c.server_ns, &c.client_ns) else {
         skip!("needs two network namespaces")
@@ -377,45 +400,6 @@ fn own_listener(c: &Ctx) -> Outcome {
     works("connect()", s.connect(addr))?;
     let (server, _) = works("accept()", listener.accept(0))?;
     talk(&s, &server)?;
-    Ok(())
-}
-
-fn fastopen(c: &Ctx) -> Outcome {
-    for nonblock in [0, SOCK_NONBLOCK] {
-        let (listener, addr) = c.listener(0)?;
-        let s = c.client_socket(nonblock)?;
-        works(
-            "TCP_FASTOPEN_CONNECT",
-            s.set_int(libc::IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1),
-        )?;
-        if let Err(e) = s.connect(addr) {
-            fails("connect()", Err::<(), _>(e), &[EINPROGRESS])?;
-            poll_until(&s, POLLOUT, Duration::from_secs(10))?;
-        }
-        works("fcntl", s.set_nonblocking(false))?;
-        works("send()", s.send_all(b"first"))?;
-        let (server, _) = works("accept()", listener.accept(0))?;
-        let mut buf = [0u8; 5];
-        works("recv()", server.recv_exact(&mut buf))?;
-        same!("bytes", &buf, b"first");
-        talk(&s, &server)?;
-
-        let s = c.client_socket(nonblock)?;
-        let mut sent = 0;
-        match s.send_to(b"hello", libc::MSG_FASTOPEN, addr) {
-            Ok(n) => sent = n,
-            Err(e) => {
-                fails("sendto(MSG_FASTOPEN)", Err::<(), _>(e), &[EINPROGRESS])?;
-                poll_until(&s, POLLOUT, Duration::from_secs(10))?;
-            }
-        }
-        works("fcntl", s.set_nonblocking(false))?;
-        works("send()", s.send_all(&b"hello"[sent..]))?;
-        let (server, _) = works("accept()", listener.accept(0))?;
-        works("recv()", server.recv_exact(&mut buf))?;
-        same!("bytes", &buf, b"hello");
-        talk(&s, &server)?;
-    }
     Ok(())
 }
 

@@ -9,11 +9,13 @@
 
 #[macro_use]
 mod check;
+mod absent;
 mod close;
 mod connect;
 mod create;
 mod ctx;
 mod data;
+mod fastopen;
 mod flags;
 mod options;
 mod pipes;
@@ -89,11 +91,13 @@ fn all() -> Vec<&'static Check> {
     [
         create::CHECKS,
         connect::CHECKS,
+        fastopen::CHECKS,
         poll::CHECKS,
         data::CHECKS,
         pipes::CHECKS,
         flags::CHECKS,
         options::CHECKS,
+        absent::CHECKS,
         close::CHECKS,
         place::CHECKS,
     ]

@@ -4,15 +4,17 @@
 
 use crate::check::{fails, works};
 use crate::ctx::{readable, talk, Ctx};
-use crate::{check, Check};
+use crate::{check, loose, Check};
 use libc::{
     EINVAL, ENOENT, EOPNOTSUPP, IPPROTO_TCP, SOL_SOCKET, SO_DOMAIN, SO_ERROR, SO_KEEPALIVE,
     SO_LINGER, SO_RCVBUF, SO_SNDBUF, SO_TYPE, TCP_CORK, TCP_KEEPIDLE, TCP_NODELAY,
 };
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use testlib::lazy::LazyPage;
 use testlib::opts::{SIOCATMARK, SIOCINQ, SIOCOUTQ, SIOCOUTQNSD, TCP_ULP};
-use testlib::sock::Sock;
+use testlib::process::in_netns;
+use testlib::sock::{Family, Sock};
 use testlib::tap::Outcome;
 
 pub(crate) const CHECKS: &[Check] = &[
@@ -21,6 +23,10 @@ pub(crate) const CHECKS: &[Check] = &[
     check(
         "options: buffer sizes of a listener are inherited",
         inherited,
+    ),
+    loose(
+        "options: after a fallback, as much goes unread as on TCP",
+        unread_as_on_tcp,
     ),
     check("options: TCP_NODELAY and TCP_CORK", delay_and_cork),
     check("options: keepalive and linger", keepalive),
@@ -96,7 +102,7 @@ fn inherited(c: &Ctx) -> Outcome {
     for name in [SO_SNDBUF, SO_RCVBUF] {
         works("setsockopt()", listener.set_int(SOL_SOCKET, name, 48 << 10))?;
     }
-    works("bind()", listener.bind(std::net::SocketAddr::new(c.ip, 0)))?;
+    works("bind()", listener.bind(SocketAddr::new(c.ip, 0)))?;
     works("listen()", listener.listen(4))?;
     let addr = works("getsockname()", listener.local())?;
     let (a, b) = c.pair_on(&listener, addr)?;
@@ -108,6 +114,45 @@ fn inherited(c: &Ctx) -> Outcome {
         );
     }
     talk(&a, &b)?;
+    Ok(())
+}
+
+/// How many bytes a receiver of one family holds that reads nothing, from a sender of another.
+fn unread(c: &Ctx, to: Family, from: Family, room: Option<i32>) -> Result<usize, String> {
+    let make = |ns: Option<&str>, family| works("socket()", in_netns(ns, || Sock::new(family)));
+    let listener = make(c.server_ns.as_deref(), to)?;
+    if let Some(room) = room {
+        works("SO_RCVBUF", listener.set_int(SOL_SOCKET, SO_RCVBUF, room))?;
+    }
+    works("bind()", listener.bind(SocketAddr::new(c.ip, 0)))?;
+    works("listen()", listener.listen(4))?;
+    let sender = make(c.client_ns.as_deref(), from)?;
+    let addr = works("getsockname()", listener.local())?;
+    works("connect()", sender.connect(addr))?;
+    let (receiver, _) = works("accept()", listener.accept(0))?;
+    let mut quiet = 0;
+    while quiet < 5 {
+        if sender.send(&[2u8; 10_000], libc::MSG_DONTWAIT).is_err() {
+            quiet += 1;
+            std::thread::sleep(Duration::from_millis(40));
+        }
+    }
+    works("ioctl", receiver.ioctl_int(SIOCINQ)).map(|n| n as usize)
+}
+
+/// The window of TCP is TCP's own, whatever size the rings of SMC-R would have had.
+fn unread_as_on_tcp(c: &Ctx) -> Outcome {
+    let tcp = c.family.tcp();
+    for room in [None, Some(20_000), Some(64 << 10), Some(200 << 10)] {
+        let on_tcp = unread(c, tcp, tcp, room)?;
+        for (to, from) in [(c.family, tcp), (tcp, c.family)] {
+            let here = unread(c, to, from, room)?;
+            ensure!(
+                here < 2 * on_tcp && on_tcp < 2 * here,
+                "with SO_RCVBUF {room:?}, {to:?} holds {here} bytes of {from:?}, TCP {on_tcp}"
+            );
+        }
+    }
     Ok(())
 }
 
@@ -195,6 +240,13 @@ fn short_values(c: &Ctx) -> Outcome {
         a.get_bytes(IPPROTO_TCP, libc::TCP_CONGESTION, &mut name, 16),
     )?;
     ensure!(name.starts_with(b"reno"), "TCP_CONGESTION is {name:?}");
+    for name in [&b"bbr"[..], b"lp"] {
+        match a.set_bytes(IPPROTO_TCP, libc::TCP_CONGESTION, name) {
+            Ok(()) => {}
+            // Not every kernel has these.
+            Err(e) => drop(fails("TCP_CONGESTION", Err::<(), _>(e), &[ENOENT])?),
+        }
+    }
     fails(
         "TCP_NODELAY of one byte",
         a.set_bytes(IPPROTO_TCP, TCP_NODELAY, &[1]),

@@ -7,7 +7,8 @@ use crate::ctx::{begin, talk, Ctx, Expect};
 use crate::{check, loose, Check};
 use libc::{EADDRNOTAVAIL, ENETUNREACH};
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use testlib::event::poll_one;
 use testlib::extra::{recv_fd, send_fd, unix_pair};
@@ -21,6 +22,12 @@ pub(crate) const CHECKS: &[Check] = &[
     check("place: fork shares it", forked),
     loose("place: fork while connecting", forked_early),
     check("place: passed to another process", passed),
+    loose(
+        "place: passed to another process while connecting",
+        passed_early,
+    ),
+    check("place: exec keeps it", executed),
+    check("place: exec closes what is close-on-exec", executed_without),
     check("place: both directions in several threads", threads),
     check(
         "place: one socket used by many threads while it connects",
@@ -145,6 +152,67 @@ fn passed(c: &Ctx) -> Outcome {
         End::Exit(0)
     );
     same!("the end", works("recv()", b.recv(&mut [0u8; 4], 0))?, 0);
+    Ok(())
+}
+
+fn passed_early(c: &Ctx) -> Outcome {
+    let (listener, addr) = c.listener(0)?;
+    let (left, right) = works("socketpair()", unix_pair())?;
+    for round in 0..10 {
+        let s = c.client_socket(libc::SOCK_NONBLOCK)?;
+        begin(&s, addr)?;
+        works("sendmsg(SCM_RIGHTS)", send_fd(&left, s.as_raw_fd()))?;
+        drop(s);
+        let child = spawn(|| {
+            let Ok(s) = recv_fd(&right) else { return 2 };
+            let ready = poll_one(&s, libc::POLLIN, 10_000);
+            let mut buf = [0u8; 2];
+            let got = s.recv(&mut buf, 0);
+            i32::from(!matches!((ready, got), (Ok(1..), Ok(2))))
+        })?;
+        let (server, _) = works("accept()", listener.accept(0))?;
+        works("send()", server.send(b"ok", 0))?;
+        same!(
+            format!("round {round}: the child"),
+            child.wait(Duration::from_secs(15))?,
+            End::Exit(0)
+        );
+        same!("the end", works("recv()", server.recv(&mut [0], 0))?, 0);
+    }
+    Ok(())
+}
+
+/// A program that did not make the socket reads from it and writes to it.
+fn executed(c: &Ctx) -> Outcome {
+    let (a, b) = c.pair()?;
+    let mut cat = Command::new("cat")
+        .stdin(OwnedFd::from(works("dup()", b.dup())?))
+        .stdout(OwnedFd::from(b))
+        .spawn()?;
+    for _ in 0..3 {
+        talk(&a, &a)?;
+    }
+    works("shutdown()", a.shutdown(libc::SHUT_WR))?;
+    same!("the end", works("recv()", a.recv(&mut [0u8; 4], 0))?, 0);
+    ensure!(cat.wait()?.success(), "the program has failed");
+    Ok(())
+}
+
+fn executed_without(c: &Ctx) -> Outcome {
+    let (a, b) = c.pair()?;
+    let mut cat = Command::new("cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()?;
+    drop(b);
+    let closed = poll_one(&a, libc::POLLRDHUP, 10_000);
+    // Its standard input ends.
+    drop(cat.stdin.take());
+    cat.wait()?;
+    ensure!(
+        works("poll()", closed)? & libc::POLLRDHUP != 0,
+        "the socket is still open in a program that was not given it"
+    );
     Ok(())
 }
 

@@ -46,7 +46,7 @@ impl Family {
     }
 
     /// True for the families with IPv6 addresses.
-    pub fn is_v6(self) -> bool {
+    pub const fn is_v6(self) -> bool {
         matches!(self, Family::Tcp6 | Family::Smc6 | Family::SmcInet6)
     }
 
@@ -56,6 +56,18 @@ impl Family {
             Family::Tcp6
         } else {
             Family::Tcp
+        }
+    }
+
+    /// The family of the same kind with addresses of IPv4, or of IPv6.
+    pub fn of_version(self, v6: bool) -> Family {
+        match self {
+            Family::Tcp | Family::Tcp6 if v6 => Family::Tcp6,
+            Family::Tcp | Family::Tcp6 => Family::Tcp,
+            Family::Smc | Family::Smc6 if v6 => Family::Smc6,
+            Family::Smc | Family::Smc6 => Family::Smc,
+            Family::SmcInet | Family::SmcInet6 if v6 => Family::SmcInet6,
+            Family::SmcInet | Family::SmcInet6 => Family::SmcInet,
         }
     }
 

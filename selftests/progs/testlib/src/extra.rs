@@ -53,6 +53,18 @@ pub fn tee(from: &impl AsRawFd, to: &impl AsRawFd, count: usize) -> io::Result<u
     cvt(unsafe { libc::tee(from.as_raw_fd(), to.as_raw_fd(), count, 0) })
 }
 
+/// Closes a descriptor under whoever uses it at the moment: from now on it is another one for what
+/// `other` is.
+///
+/// # Errors
+///
+/// The error of `dup3(2)`.
+pub fn close_under(sock: &Sock, other: &Sock) -> io::Result<()> {
+    // SAFETY: no pointers; the descriptor stays its owner's to close.
+    cvt(unsafe { libc::dup3(other.as_raw_fd(), sock.as_raw_fd(), libc::O_CLOEXEC) } as isize)
+        .map(drop)
+}
+
 /// A Unix socket pair for passing descriptors.
 ///
 /// # Errors

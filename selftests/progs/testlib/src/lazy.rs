@@ -40,7 +40,10 @@ impl LazyPage {
     /// Those of the system calls; `ENOSYS` where the kernel lacks them.
     pub fn new() -> io::Result<LazyPage> {
         // SAFETY: no pointers.
-        let fd = cvt(unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) } as isize)?;
+        let fd = cvt(unsafe {
+            // One that blocks cannot be polled.
+            libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | libc::O_NONBLOCK)
+        } as isize)?;
         // SAFETY: the descriptor was just returned to us.
         let faults = unsafe { OwnedFd::from_raw_fd(fd as RawFd) };
         let mut api = [UFFD_API, 0, 0];
@@ -86,7 +89,8 @@ impl LazyPage {
     ///
     /// The error of `poll(2)`.
     pub fn is_wanted(&self, timeout_ms: i32) -> io::Result<bool> {
-        poll_fd(self.faults.as_raw_fd(), libc::POLLIN, timeout_ms).map(|bits| bits != 0)
+        poll_fd(self.faults.as_raw_fd(), libc::POLLIN, timeout_ms)
+            .map(|bits| bits & libc::POLLIN != 0)
     }
 
     /// Gives the page, full of zeros, to all who wait and to all who come.
@@ -113,6 +117,48 @@ impl LazyPage {
         // SAFETY: the kernel only reads from the mapping, which lives as long as the page.
         cvt(unsafe { libc::setsockopt(sock.as_raw_fd(), level, name, value, len) } as isize)
             .map(drop)
+    }
+
+    /// Reads a socket option into the page.
+    ///
+    /// # Errors
+    ///
+    /// The error of `getsockopt(2)`.
+    pub fn get_option(
+        &self,
+        sock: &impl AsRawFd,
+        (level, name): (i32, i32),
+        mut len: u32,
+    ) -> io::Result<()> {
+        let value = self.base as *mut libc::c_void;
+        // SAFETY: the kernel writes no more than the page has, to which nothing refers.
+        cvt(
+            unsafe { libc::getsockopt(sock.as_raw_fd(), level, name, value, &raw mut len) }
+                as isize,
+        )
+        .map(drop)
+    }
+
+    /// An `ioctl(2)` that writes an integer to the page.
+    ///
+    /// # Errors
+    ///
+    /// The error of the system call.
+    pub fn ioctl(&self, sock: &impl AsRawFd, request: libc::c_ulong) -> io::Result<()> {
+        let value = self.base as *mut i32;
+        // SAFETY: the requests used by the tests write one int.
+        cvt(unsafe { libc::ioctl(sock.as_raw_fd(), request, value) } as isize).map(drop)
+    }
+
+    /// Receives up to `len` bytes into the page.
+    ///
+    /// # Errors
+    ///
+    /// The error of `recv(2)`.
+    pub fn recv(&self, sock: &impl AsRawFd, len: usize) -> io::Result<usize> {
+        let data = self.base as *mut libc::c_void;
+        // SAFETY: the kernel writes no more than the page has, to which nothing refers.
+        cvt(unsafe { libc::recv(sock.as_raw_fd(), data, len.min(PAGE), 0) })
     }
 }
 

@@ -179,9 +179,23 @@ extern "C" fn on_signal(signal: i32) {
 ///
 /// The error of `sigaction(2)`.
 pub fn count_signal(signal: i32) -> io::Result<()> {
+    catch_signal(signal, 0)
+}
+
+/// As [`count_signal`], with `SA_RESTART`: calls go on after the signal.
+///
+/// # Errors
+///
+/// The error of `sigaction(2)`.
+pub fn count_signal_and_go_on(signal: i32) -> io::Result<()> {
+    catch_signal(signal, libc::SA_RESTART)
+}
+
+fn catch_signal(signal: i32, flags: i32) -> io::Result<()> {
     CAUGHT[signal as usize].store(0, Ordering::Relaxed);
     // SAFETY: all-zero bytes are a valid sigaction.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_flags = flags;
     action.sa_sigaction = on_signal as *const () as usize;
     // SAFETY: the handler only touches an atomic, which is safe in a signal handler.
     cvt(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } as isize)
