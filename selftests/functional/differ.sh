@@ -39,6 +39,15 @@ silent_host() {
 	done
 }
 
+# Packets to the address that ends in 252 are forbidden.
+forbidden_host() {
+	local number=$1 ns
+	shift
+	for ns; do
+		ip -n "$ns" route add prohibit "10.$number.0.252/32"
+	done
+}
+
 differ() {
 	smc_differ --rdma "a,$A,$A6,b,$B,fd09::2" --plain c,10.8.0.1,fd08::1,d,10.8.0.2,fd08::2 "$@"
 }
@@ -51,6 +60,8 @@ one_in() {
 check "a network without RDMA devices" plain_pair
 silent_host 9 a b
 silent_host 8 c d
+forbidden_host 9 a b
+forbidden_host 8 c d
 # shellcheck disable=SC2046
 subtest "the same on TCP, on SMC-R and after a fallback" differ ${DIFFER_OPTIONS-$(one_in 40)}
 
@@ -68,6 +79,7 @@ late_tcp() {
 check "segments of TCP are late" late_tcp
 # shellcheck disable=SC2046
 subtest "the same after a reset whose segment is late" differ --only Reset: $(one_in 12)
+subtest "the same for what begins while the socket connects" differ --only "while connecting"
 check "all connections are gone within 20 s" wait_for 20 quiet a b
 check "the processors are idle afterwards" cpu_idle
 done_testing

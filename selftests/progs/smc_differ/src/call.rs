@@ -45,6 +45,10 @@ pub(crate) enum To {
     Smc,
     /// The listener's address, cut to so many bytes.
     Short(u32),
+    /// The broadcast address of the network.
+    Broadcast,
+    /// An address to which the administrator has forbidden to send.
+    Forbidden,
 }
 
 /// One call on a socket.
@@ -70,6 +74,8 @@ pub(crate) enum Call {
     Read(usize),
     Readv,
     SpliceFrom(usize),
+    /// The same into a pipe that may block, with flags.
+    SpliceWith(usize, u32),
     /// Receives until there is nothing more, and says how it ended.
     Drain,
     /// `send()` from an address that cannot be read.
@@ -88,6 +94,9 @@ pub(crate) enum Call {
     Set(i32, i32, i32),
     /// Level, name, length; the bytes are 1, 0, 0 ...
     SetLen(i32, i32, usize),
+    /// Level, name, value; level, name, room.
+    SetText(i32, i32, &'static str),
+    GetText(i32, i32, usize),
     /// Seconds of `SO_LINGER`.
     Linger(i32),
     Error,
@@ -187,6 +196,8 @@ impl Call {
             | Call::GetLen(..)
             | Call::Set(..)
             | Call::SetLen(..)
+            | Call::SetText(..)
+            | Call::GetText(..)
             | Call::Linger(_)
             | Call::Timeout(..)
             | Call::TcpState
@@ -210,6 +221,12 @@ impl Call {
             Call::SetLen(level, name, len) => {
                 value[0] = 1;
                 done(sock.set_bytes(level, name, &value[..len]))
+            }
+            Call::SetText(level, name, text) => done(sock.set_bytes(level, name, text.as_bytes())),
+            Call::GetText(level, name, len) => {
+                said(sock.get_bytes(level, name, &mut value, len as i32), |n| {
+                    format!("{n} '{}'", value[..n.min(len)].escape_ascii())
+                })
             }
             Call::Timeout(name, ms) => done(sock.set_timeout(name, Duration::from_millis(ms))),
             Call::TcpState => {
@@ -279,7 +296,8 @@ impl Call {
                     bytes(&data[..n])
                 })
             }
-            Call::SpliceFrom(len) => splice_from(sock, len),
+            Call::SpliceFrom(len) => splice_from(sock, len, libc::SPLICE_F_NONBLOCK),
+            Call::SpliceWith(len, flags) => splice_from(sock, len, flags),
             _ => drain(sock, &mut data),
         }
     }
@@ -324,11 +342,11 @@ fn splice_to(sock: &Sock, len: usize) -> String {
     count(splice(&out, sock, len, libc::SPLICE_F_NONBLOCK))
 }
 
-fn splice_from(sock: &Sock, len: usize) -> String {
+fn splice_from(sock: &Sock, len: usize, flags: u32) -> String {
     let Ok((out, input)) = pipe() else {
         return "no pipe".into();
     };
-    let result = splice(sock, &input, len, libc::SPLICE_F_NONBLOCK);
+    let result = splice(sock, &input, len, flags);
     drop(input);
     said(result, |n| {
         let mut data = Vec::new();

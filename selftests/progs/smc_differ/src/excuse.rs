@@ -53,11 +53,15 @@ const fn and_rest(excuse: Excuse) -> Excuse {
 const BUFFERS: &str = "sizes of buffers are those of net.smc, not of net.ipv4";
 const URGENT: &str = "the protocol has one urgent byte at a time: nothing is sent after it \
     before it was read or passed over";
+const DEAF: &str =
+    "data for a socket that has shut its reading side wait there; TCP resets the connection";
 const QUICK: &str = "whether an acknowledgement waits depends on what went over the TCP connection";
 const TWICE: &str =
     "epoll may tell a state again: the handshake and the peer's close wake pollers, too";
 const BACKLOG: &str =
     "the TCP listener below has a queue of the same length, which takes clients without SMC";
+const ZERO_COPY: &str =
+    "the kernel has zero copy for protocols that it knows only; data is copied into the ring";
 const TIME: &str = "bytes that an adapter has written have no time of arrival";
 
 /// The list.
@@ -101,10 +105,18 @@ pub(crate) const EXCUSES: &[Excuse] = &[
     one(
         None,
         "option SOCKET 60$",
+        "setsockopt",
         "",
-        "",
-        "",
-        "the kernel has zero copy for protocols that it knows only; data is copied into the ring",
+        "EOPNOTSUPP",
+        ZERO_COPY,
+    ),
+    one(
+        None,
+        "option SOCKET 60$",
+        "getsockopt",
+        "4 01000000",
+        "4 00000000",
+        ZERO_COPY,
     ),
     one(
         None,
@@ -128,14 +140,79 @@ pub(crate) const EXCUSES: &[Excuse] = &[
         "mask",
         "ERR",
         "",
-        "data for a socket that has shut its reading side wait there; TCP resets the connection",
+        DEAF,
     )),
-    one(None, "option SOCKET 7$", "getsockopt", "", "", BUFFERS),
+    and_rest(one(
+        RDMA,
+        "ends: data and RDWR, then the peer's data and ",
+        "peer: shutdown",
+        "ENOTCONN",
+        "0",
+        DEAF,
+    )),
+    one(
+        RDMA,
+        "ends: data and RDWR, then the peer's data and close",
+        "drain",
+        "0 '' end",
+        "6 'abcdef' end",
+        DEAF,
+    ),
+    and_rest(one(
+        RDMA,
+        "ends: the peer's data and RDWR, then data and ",
+        "shutdown",
+        "ENOTCONN",
+        "0",
+        DEAF,
+    )),
+    one(
+        RDMA,
+        "ends: the peer's data and RDWR, then data and close",
+        "peer: drain",
+        "0 '' end",
+        "5 'abcde' end",
+        DEAF,
+    ),
+    and_rest(one(
+        RDMA,
+        "ends: RDWR with much on its way, from the peer more data",
+        "peer: mask",
+        "ERR",
+        "",
+        DEAF,
+    )),
+    and_rest(one(
+        RDMA,
+        "ends: close with much on its way, from the peer more data",
+        "peer: mask",
+        "ERR",
+        "",
+        "what a closed socket has written still arrives, and what comes meanwhile is dropped; TCP \
+            resets the connection",
+    )),
+    one(
+        RDMA,
+        "splice: less than the low mark",
+        "what was begun",
+        "4 4 'abcd'",
+        "blocks",
+        "the kernel copies from the socket to the pipe as a reader does, who waits for the low mark",
+    ),
+    // 128 KiB, what the default of net.smc.wmem comes to.
+    one(
+        None,
+        "option SOCKET 7$",
+        "getsockopt 1 7 room 4",
+        "4 ",
+        "4 00000200",
+        BUFFERS,
+    ),
     one(
         None,
         "option SOCKET 38$",
         "getsockopt",
-        "",
+        " 06",
         "",
         "the protocol is SMC's, and says so",
     ),
@@ -143,8 +220,8 @@ pub(crate) const EXCUSES: &[Excuse] = &[
         None,
         "option SOCKET 39$",
         "getsockopt",
-        "",
-        "",
+        " 02",
+        " 2b",
         "the family is SMC's, and says so; IPPROTO_SMC is for programs that cannot bear it",
     ),
     one(

@@ -8,6 +8,7 @@
 //! full run as well, so the list stays true.
 
 mod call;
+mod company;
 mod excuse;
 mod matrix;
 mod name;

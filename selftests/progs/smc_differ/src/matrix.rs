@@ -6,6 +6,7 @@ use crate::call::{Call, To};
 use crate::ring::Op;
 use crate::scenario::{Scenario, Step};
 use crate::state::{State, ALL};
+use crate::world::Addresses;
 use libc::{
     MSG_DONTWAIT, MSG_ERRQUEUE, MSG_MORE, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK, MSG_TRUNC, MSG_WAITALL,
     MSG_ZEROCOPY, POLLIN, POLLOUT, SHUT_RD, SHUT_RDWR, SHUT_WR, SIGPIPE, SOL_SOCKET, SO_ACCEPTCONN,
@@ -156,7 +157,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
             all.push(Scenario::new(format!("{state:?}: {call}"), *state, steps));
         }
     }
-    let v6: Vec<Scenario> = all
+    let names: Vec<Scenario> = all
         .iter()
         .filter(|scenario| {
             matches!(scenario.state, State::Fresh | State::Client)
@@ -167,12 +168,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
                     ))
                 )
         })
-        .map(|scenario| Scenario {
-            name: format!("IPv6, {}", scenario.name),
-            v6: true,
-            ..scenario.clone()
-        })
+        .cloned()
         .collect();
-    all.extend(v6);
+    for addresses in [Addresses::V6, Addresses::Mapped] {
+        all.extend(names.iter().map(|one| one.clone().with(addresses)));
+    }
     all
 }

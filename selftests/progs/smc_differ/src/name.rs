@@ -114,6 +114,12 @@ impl fmt::Display for Call {
             }
             Call::Set(level, name, value) => write!(f, "setsockopt {level} {name} = {value}"),
             Call::SetLen(level, name, len) => write!(f, "setsockopt {level} {name} of {len} bytes"),
+            Call::SetText(level, name, text) => {
+                write!(f, "setsockopt {level} {name} = '{text}'")
+            }
+            Call::GetText(level, name, room) => {
+                write!(f, "getsockopt {level} {name} room {room}, text")
+            }
             Call::Ioctl(request) => write!(f, "ioctl {request:#x}"),
             Call::Error => write!(f, "SO_ERROR"),
             other => write!(f, "{}", format!("{other:?}").to_lowercase()),

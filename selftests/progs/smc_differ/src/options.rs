@@ -5,6 +5,7 @@
 use crate::call::Call;
 use crate::scenario::{Scenario, Step};
 use crate::state::State;
+use crate::world::Addresses;
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 use std::ops::RangeInclusive;
 
@@ -151,26 +152,23 @@ fn slow(level: i32, name: i32) -> bool {
     level == IPPROTO_TCP && name == libc::TCP_CONGESTION
 }
 
-fn scenario(state: State, level: (&str, i32), name: i32, v6: bool) -> Scenario {
-    let version = if v6 { "IPv6, " } else { "" };
-    Scenario {
-        v6,
-        ..Scenario::new(
-            format!("{version}{state:?}: option {} {name}", level.0),
-            state,
-            steps(level.1, name),
-        )
-    }
+fn scenario(state: State, level: (&str, i32), name: i32, addresses: Addresses) -> Scenario {
+    Scenario::new(
+        format!("{state:?}: option {} {name}", level.0),
+        state,
+        steps(level.1, name),
+    )
+    .with(addresses)
 }
 
 /// The scenarios.
 pub(crate) fn scenarios() -> Vec<Scenario> {
     let mut all = Vec::new();
-    for (levels, v6) in [(LEVELS, false), (LEVELS_V6, true)] {
+    for (levels, addresses) in [(LEVELS, Addresses::V4), (LEVELS_V6, Addresses::V6)] {
         for (label, level, names) in levels {
             for name in names.clone().filter(|name| !slow(*level, *name)) {
                 for state in [State::Fresh, State::Client] {
-                    all.push(scenario(state, (label, *level), name, v6));
+                    all.push(scenario(state, (label, *level), name, addresses));
                 }
             }
         }
@@ -178,7 +176,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     for state in STATES {
         for (label, level, names) in USED {
             for name in *names {
-                all.push(scenario(*state, (label, *level), *name, false));
+                all.push(scenario(*state, (label, *level), *name, Addresses::V4));
             }
         }
     }

@@ -141,11 +141,12 @@ fn records(scenario: &Scenario, world: &World) -> Result<Vec<Record>, String> {
             _ => records.push(Record::new()),
         }
     }
-    if end == End::Exit(0) && read.is_ok() && records.len() == world.modes(scenario.v6).len() {
+    if end == End::Exit(0) && read.is_ok() && records.len() == world.modes(scenario.addresses).len()
+    {
         return Ok(records);
     }
     let at = world
-        .modes(scenario.v6)
+        .modes(scenario.addresses)
         .get(records.len().saturating_sub(1))
         .map_or("", |mode| mode.name);
     Err(format!(
@@ -156,7 +157,7 @@ fn records(scenario: &Scenario, world: &World) -> Result<Vec<Record>, String> {
 fn perform(scenario: &Scenario, world: &World, input: &OwnedFd) -> io::Result<()> {
     let mut out = File::from(input.try_clone()?);
     let mut first: Option<Record> = None;
-    for mode in world.modes(scenario.v6) {
+    for mode in world.modes(scenario.addresses) {
         writeln!(out, "{}", mode.name)?;
         let record = play(scenario, mode, world, first.as_ref());
         for (label, outcome) in &record {
@@ -182,7 +183,7 @@ fn compare(
             verdict.faults.push(format!("tcp: {label} -> {outcome}"));
         }
     }
-    for (record, mode) in others.iter().zip(&world.modes(scenario.v6)[1..]) {
+    for (record, mode) in others.iter().zip(&world.modes(scenario.addresses)[1..]) {
         let steps = measure.len().max(record.len());
         let mut consequence_of = None;
         for n in 0..steps {

@@ -2,12 +2,12 @@
 
 //! A scenario: a state, and what is done in it.
 
-use crate::call::Call;
+use crate::call::{said, Call};
 use crate::name;
 use crate::patience::pause;
 use crate::stage::{still_mask, wait_bytes, wait_mask, Stage};
 use crate::state::State;
-use crate::world::{Mode, World};
+use crate::world::{Addresses, Mode, World};
 use std::fmt;
 use std::time::Duration;
 use testlib::process::count_signal;
@@ -42,6 +42,18 @@ pub(crate) enum Step {
     PeerReset,
     /// A new peer connects to the socket under test.
     NewPeer,
+    /// The same, by IPv6 or by IPv4, to the port of the socket under test, whatever it is bound to;
+    /// the peer blocks until it is connected.
+    Visit(Version),
+    /// The peer is what the listener at the other end accepts.
+    PeerAccept,
+    /// Another socket like the one under test, with this option of `SOL_SOCKET` set, is bound to the
+    /// same address.
+    Rival(i32),
+    /// A socket with IPv4 addresses is bound to the same port, and all addresses.
+    RivalV4,
+    /// The socket under test is closed, whoever uses it at the moment.
+    CloseUnder,
     /// Drops the socket made last.
     ChildClose,
     /// Drops the listener that the socket came from or is connected to.
@@ -51,6 +63,15 @@ pub(crate) enum Step {
     Edge,
     /// `SIGIO` and `SIGURG` go to this process.
     Own,
+    /// Such signals are counted anew.
+    Forget(i32),
+}
+
+/// Version of the internet protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    V4,
+    V6,
 }
 
 /// A call before the socket is connected.
@@ -67,8 +88,7 @@ pub(crate) struct Scenario {
     pub(crate) state: State,
     pub(crate) prepare: Prepare,
     pub(crate) steps: Vec<Step>,
-    /// With IPv6 addresses.
-    pub(crate) v6: bool,
+    pub(crate) addresses: Addresses,
 }
 
 impl Scenario {
@@ -78,7 +98,21 @@ impl Scenario {
             state,
             prepare: Prepare::Nothing,
             steps,
-            v6: false,
+            addresses: Addresses::V4,
+        }
+    }
+
+    /// The same with other addresses.
+    pub(crate) fn with(self, addresses: Addresses) -> Scenario {
+        let before = match addresses {
+            Addresses::V4 => "",
+            Addresses::V6 => "IPv6, ",
+            Addresses::Mapped => "mapped, ",
+        };
+        Scenario {
+            name: format!("{before}{}", self.name),
+            addresses,
+            ..self
         }
     }
 }
@@ -213,6 +247,12 @@ fn shift(stage: &mut Stage<'_>, step: &Step) -> String {
         Step::ListenerClose => stage.listener = None,
         Step::ChildClose => drop(stage.more.lock().expect("no panic before").pop()),
         Step::NewPeer => return stage.new_peer(),
+        Step::Visit(version) => return stage.visit(version == Version::V6),
+        Step::PeerAccept => return stage.peer_accept(),
+        Step::Rival(option) => return stage.rival(option),
+        Step::RivalV4 => return stage.rival_v4(),
+        Step::CloseUnder => return stage.close_under(),
+        Step::Forget(signal) => return said(count_signal(signal), |()| String::new()),
         Step::Watch => return stage.watch(),
         Step::Own => {
             let pid = std::process::id() as i32;

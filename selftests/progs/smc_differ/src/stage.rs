@@ -58,7 +58,9 @@ impl Place {
         let plain = match to {
             To::Server | To::Short(_) => self.server,
             To::Closed => self.closed,
-            To::Silent => SocketAddr::new(self.silent(), 7),
+            To::Silent => SocketAddr::new(self.neighbour(253), 7),
+            To::Forbidden => SocketAddr::new(self.neighbour(252), 7),
+            To::Broadcast => SocketAddr::new(self.neighbour(255), 7),
             To::NoRoute => SocketAddr::new(
                 special([203, 0, 113, 1], [0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
                 7,
@@ -81,17 +83,17 @@ impl Place {
         raw
     }
 
-    /// The last but two address of the network of the two ends: the tests' script lets packets to
-    /// it vanish.
-    fn silent(&self) -> IpAddr {
+    /// An address of the network of the two ends, by its last byte. The tests' script lets packets
+    /// to 253 vanish, and forbids those to 252.
+    fn neighbour(&self, last: u8) -> IpAddr {
         match self.other {
             IpAddr::V4(ip) => {
                 let [a, b, c, _] = ip.octets();
-                IpAddr::V4(Ipv4Addr::new(a, b, c, 253))
+                IpAddr::V4(Ipv4Addr::new(a, b, c, last))
             }
             IpAddr::V6(ip) => {
                 let mut words = ip.segments();
-                words[7] = 0xfd;
+                words[7] = words[7] & 0xff00 | u16::from(last);
                 IpAddr::V6(Ipv6Addr::from(words))
             }
         }
@@ -211,39 +213,6 @@ impl Stage<'_> {
         }
     }
 
-    /// Closes the socket under test; a new one that nothing uses takes its place.
-    pub(crate) fn close(&mut self) -> String {
-        let end = match self.role {
-            Role::Client => &self.network.client,
-            Role::Server => &self.network.server,
-        };
-        match end.socket(self.mode.subject) {
-            Ok(other) => {
-                self.subject = Arc::new(other);
-                String::new()
-            }
-            Err(error) => name::errno(&error),
-        }
-    }
-
-    /// Connects a new peer to the socket under test, without waiting.
-    pub(crate) fn new_peer(&mut self) -> String {
-        let made = self.network.client.socket(self.mode.peer).and_then(|peer| {
-            peer.set_nonblocking(true)?;
-            match peer.connect(self.place.server) {
-                Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-                _ => Ok(peer),
-            }
-        });
-        match made {
-            Ok(peer) => {
-                self.kept.extend(self.peer.replace(peer));
-                String::new()
-            }
-            Err(error) => name::errno(&error),
-        }
-    }
-
     /// Begins to watch the socket under test by edge-triggered epoll.
     pub(crate) fn watch(&mut self) -> String {
         let events = i32::from(name::ALL_EVENTS) | libc::EPOLLET;
@@ -317,24 +286,32 @@ impl Stage<'_> {
     ///
     /// A sentence if it does not.
     pub(crate) fn check_use(&self) -> Result<(), String> {
-        const SOL_SMC: i32 = 286;
-        const SMC_INFO: i32 = 64;
-        let want = match self.mode.over {
-            Over::Tcp => return Ok(()),
-            Over::Rdma => 1,
-            Over::Fallback => 2,
-        };
-        let mut info = [0_u8; 128];
-        self.subject
-            .get_bytes(SOL_SMC, SMC_INFO, &mut info, 128)
-            .map_err(|e| format!("SMC_INFO cannot be read: {e}"))?;
-        if info[0] == want {
-            return Ok(());
-        }
-        let reason = u32::from_ne_bytes([info[4], info[5], info[6], info[7]]);
-        Err(format!(
-            "the connection is of kind {} and must be of kind {want}, reason {reason:#010x}",
-            info[0]
-        ))
+        check_kind(&self.subject, self.mode.over)
     }
+}
+
+/// Checks that a connected socket uses what is said.
+///
+/// # Errors
+///
+/// A sentence if it does not.
+pub(crate) fn check_kind(sock: &Sock, over: Over) -> Result<(), String> {
+    const SOL_SMC: i32 = 286;
+    const SMC_INFO: i32 = 64;
+    let want = match over {
+        Over::Tcp => return Ok(()),
+        Over::Rdma => 1,
+        Over::Fallback => 2,
+    };
+    let mut info = [0_u8; 128];
+    sock.get_bytes(SOL_SMC, SMC_INFO, &mut info, 128)
+        .map_err(|e| format!("SMC_INFO cannot be read: {e}"))?;
+    if info[0] == want {
+        return Ok(());
+    }
+    let reason = u32::from_ne_bytes([info[4], info[5], info[6], info[7]]);
+    Err(format!(
+        "the connection is of kind {} and must be of kind {want}, reason {reason:#010x}",
+        info[0]
+    ))
 }

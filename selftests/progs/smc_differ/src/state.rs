@@ -186,18 +186,15 @@ fn set_up<'a>(role: Role, mode: &'a Mode, network: &'a Network) -> Result<Stage<
         mode.peer
     };
     let listener = call("socket()", server.socket(family))?;
-    call(
-        "bind()",
-        listener.bind(SocketAddr::new(server.ip(family), 0)),
-    )?;
+    call("bind()", listener.bind(SocketAddr::new(server.ip(mode), 0)))?;
     let addr = call("getsockname()", listener.local())?;
     let silent = call("socket()", server.socket(mode.peer.tcp()))?;
-    call("bind()", silent.bind(SocketAddr::new(server.ip(family), 0)))?;
+    call("bind()", silent.bind(SocketAddr::new(server.ip(mode), 0)))?;
     let closed = call("getsockname()", silent.local())?;
     let near = Place {
         family: mode.subject,
-        own: client.ip(mode.subject),
-        other: server.ip(mode.subject),
+        own: client.ip(mode),
+        other: server.ip(mode),
         server: addr,
         closed,
     };

@@ -19,6 +19,15 @@ pub(crate) enum Over {
     Fallback,
 }
 
+/// Which addresses a scenario uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addresses {
+    V4,
+    V6,
+    /// Those of IPv4, on sockets with addresses of IPv6.
+    Mapped,
+}
+
 /// One of the ways in which each scenario runs.
 #[derive(Debug)]
 pub(crate) struct Mode {
@@ -30,6 +39,7 @@ pub(crate) struct Mode {
     /// Runs on the network without RDMA devices.
     pub(crate) plain: bool,
     pub(crate) over: Over,
+    pub(crate) addresses: Addresses,
 }
 
 const fn mode(name: &'static str, subject: Family, peer: Family, plain: bool, over: Over) -> Mode {
@@ -39,6 +49,18 @@ const fn mode(name: &'static str, subject: Family, peer: Family, plain: bool, ov
         peer,
         plain,
         over,
+        addresses: if subject.is_v6() {
+            Addresses::V6
+        } else {
+            Addresses::V4
+        },
+    }
+}
+
+const fn mapped(mode: Mode) -> Mode {
+    Mode {
+        addresses: Addresses::Mapped,
+        ..mode
     }
 }
 
@@ -64,6 +86,26 @@ const V6: &[Mode] = &[
     ),
 ];
 
+/// With IPv4 addresses in IPv6 form, on which SMC-R is possible.
+const MAPPED: &[Mode] = &[
+    mapped(mode("tcp6", Family::Tcp6, Family::Tcp6, false, Over::Tcp)),
+    mapped(mode("smc6", Family::Smc6, Family::Smc6, false, Over::Rdma)),
+    mapped(mode(
+        "inet6",
+        Family::SmcInet6,
+        Family::SmcInet6,
+        false,
+        Over::Rdma,
+    )),
+    mapped(mode(
+        "peer-tcp6",
+        Family::Smc6,
+        Family::Tcp6,
+        false,
+        Over::Fallback,
+    )),
+];
+
 /// One end of a network.
 #[derive(Clone, Debug)]
 pub(crate) struct End {
@@ -73,11 +115,12 @@ pub(crate) struct End {
 }
 
 impl End {
-    pub(crate) fn ip(&self, family: Family) -> IpAddr {
-        if family.is_v6() {
-            self.v6
-        } else {
-            self.v4
+    /// The address of this end that sockets use in a mode.
+    pub(crate) fn ip(&self, mode: &Mode) -> IpAddr {
+        match (mode.addresses, self.v4) {
+            (Addresses::V6, _) => self.v6,
+            (Addresses::Mapped, IpAddr::V4(v4)) => v4.to_ipv6_mapped().into(),
+            (_, ip) => ip,
         }
     }
 
@@ -136,9 +179,13 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// In which modes scenarios run, with IPv6 addresses or not; the first one is the measure.
-    pub(crate) fn modes(&self, v6: bool) -> &'static [Mode] {
-        let all = if v6 { V6 } else { V4 };
+    /// In which modes scenarios with such addresses run; the first one is the measure.
+    pub(crate) fn modes(&self, addresses: Addresses) -> &'static [Mode] {
+        let all = match addresses {
+            Addresses::V4 => V4,
+            Addresses::V6 => V6,
+            Addresses::Mapped => MAPPED,
+        };
         if self.tcp_only {
             &all[..1]
         } else {

@@ -7,7 +7,7 @@ use crate::call::{Call, To};
 use crate::ring::Op;
 use crate::scenario::Step;
 use crate::state::State;
-use libc::{MSG_NOSIGNAL, POLLHUP, POLLOUT, SHUT_WR};
+use libc::{MSG_NOSIGNAL, POLLHUP, POLLOUT, SHUT_WR, SOL_SOCKET, SO_BROADCAST};
 use Step::{Do, Look, Wait};
 
 /// The scripts.
@@ -147,6 +147,36 @@ pub(super) const SCRIPTS: &[Script] = &[
             Do(Call::Connect(To::Server)),
             Do(Call::Name),
             Do(Call::Peer),
+            SEND,
+            END,
+        ],
+    ),
+    (
+        "connect: the broadcast address",
+        State::Fresh,
+        &[
+            Do(Call::Connect(To::Broadcast)),
+            Look,
+            END,
+            Do(Call::Set(SOL_SOCKET, SO_BROADCAST, 1)),
+            Do(Call::Connect(To::Broadcast)),
+            BLOCK,
+            Do(Call::Connect(To::Broadcast)),
+            Do(Call::Connect(To::Server)),
+            END,
+        ],
+    ),
+    (
+        "connect: a forbidden address",
+        State::Fresh,
+        &[
+            Do(Call::Connect(To::Forbidden)),
+            Look,
+            END,
+            BLOCK,
+            Do(Call::Connect(To::Forbidden)),
+            Do(Call::RingWait(Op::Connect(To::Forbidden))),
+            Do(Call::Connect(To::Server)),
             SEND,
             END,
         ],

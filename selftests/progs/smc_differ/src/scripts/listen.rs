@@ -6,10 +6,15 @@ use super::{Script, END};
 use crate::call::{Call, To};
 use crate::scenario::Step;
 use crate::state::State;
-use libc::{POLLHUP, POLLIN, POLLOUT, SHUT_RDWR};
+use libc::{IPPROTO_TCP, POLLHUP, POLLIN, POLLOUT, SHUT_RDWR, SOCK_NONBLOCK, TCP_DEFER_ACCEPT};
 use Step::{
     Child, ChildLook, Close, Do, Look, NewPeer, Peer, PeerClose, PeerLook, PeerWait, Sleep, Wait,
 };
+
+/// Connections are accepted once data have come, or after so many seconds.
+const fn defer(seconds: i32) -> Step {
+    Do(Call::Set(IPPROTO_TCP, TCP_DEFER_ACCEPT, seconds))
+}
 
 /// The scripts.
 pub(super) const SCRIPTS: &[Script] = &[
@@ -93,6 +98,73 @@ pub(super) const SCRIPTS: &[Script] = &[
             Wait(POLLIN),
             Do(Call::Accept(0)),
             Look,
+        ],
+    ),
+    (
+        "accept: deferred until data come",
+        State::Listening,
+        &[
+            defer(5),
+            Do(Call::Get(IPPROTO_TCP, TCP_DEFER_ACCEPT, 4)),
+            NewPeer,
+            PeerWait(POLLOUT),
+            Sleep(200),
+            Look,
+            Do(Call::Accept(0)),
+            Peer(Call::Send(5, 0)),
+            Wait(POLLIN),
+            Do(Call::Accept(SOCK_NONBLOCK)),
+            Child(Call::Recv(10, 0)),
+            Look,
+        ],
+    ),
+    (
+        "accept: deferred, another one sends first",
+        State::Listening,
+        &[
+            defer(5),
+            NewPeer,
+            PeerWait(POLLOUT),
+            NewPeer,
+            PeerWait(POLLOUT),
+            Peer(Call::Send(3, 0)),
+            Wait(POLLIN),
+            Do(Call::Accept(SOCK_NONBLOCK)),
+            Child(Call::Recv(10, 0)),
+            Sleep(60),
+            Look,
+            Do(Call::Accept(0)),
+        ],
+    ),
+    (
+        "accept: deferred until the peer closes",
+        State::Listening,
+        &[
+            defer(5),
+            NewPeer,
+            PeerWait(POLLOUT),
+            Sleep(60),
+            PeerClose,
+            Wait(POLLIN),
+            Do(Call::Accept(SOCK_NONBLOCK)),
+            Child(Call::Recv(10, 0)),
+        ],
+    ),
+    (
+        "accept: not deferred for longer than said",
+        State::Listening,
+        &[
+            defer(1),
+            NewPeer,
+            PeerWait(POLLOUT),
+            Sleep(200),
+            Look,
+            Wait(POLLIN),
+            Do(Call::Accept(SOCK_NONBLOCK)),
+            Child(Call::Recv(10, 0)),
+            Peer(Call::Send(3, 0)),
+            Sleep(20),
+            Child(Call::Recv(10, 0)),
         ],
     ),
     (

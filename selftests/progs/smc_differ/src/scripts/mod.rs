@@ -2,19 +2,25 @@
 
 //! Scenarios of several steps.
 
+mod bind;
 mod close;
 mod connect;
 mod edge;
+mod ends;
+mod fallback;
 mod inherit;
 mod listen;
 mod more;
 mod sleepers;
+mod splice;
+mod text;
 mod urgent;
 mod wake;
 
 use crate::call::Call;
 use crate::scenario::{Scenario, Step};
 use crate::state::State;
+use crate::world::Addresses;
 use libc::MSG_NOSIGNAL;
 
 /// Name, state and steps of a scenario.
@@ -34,17 +40,28 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     let mut all: Vec<Scenario> = [
         connect::SCRIPTS,
         listen::SCRIPTS,
+        bind::SCRIPTS,
         wake::SCRIPTS,
+        splice::SCRIPTS,
         close::SCRIPTS,
         edge::SCRIPTS,
         urgent::SCRIPTS,
         more::SCRIPTS,
+        fallback::SCRIPTS,
     ]
     .into_iter()
     .flatten()
-    .map(|(name, state, steps)| Scenario::new((*name).to_owned(), *state, steps.to_vec()))
+    .map(scenario)
     .collect();
+    let mapped = bind::MAPPED.iter().map(scenario);
+    all.extend(mapped.map(|one| one.with(Addresses::Mapped)));
     all.extend(sleepers::scenarios());
     all.extend(inherit::scenarios());
+    all.extend(ends::scenarios());
+    all.extend(text::scenarios());
     all
+}
+
+fn scenario((name, state, steps): &Script) -> Scenario {
+    Scenario::new((*name).to_owned(), *state, steps.to_vec())
 }

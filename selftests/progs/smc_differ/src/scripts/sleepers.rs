@@ -8,7 +8,7 @@ use crate::ring::Op;
 use crate::scenario::{Scenario, Step};
 use crate::state::State;
 use libc::{MSG_NOSIGNAL, MSG_WAITALL, POLLIN, POLLOUT, SHUT_RD, SHUT_RDWR, SHUT_WR};
-use Step::{Do, NewPeer, Peer, PeerClose, PeerReset};
+use Step::{CloseUnder, Do, NewPeer, Peer, PeerClose, PeerReset};
 
 const SEND: Call = Call::Send(5, MSG_NOSIGNAL);
 
@@ -39,6 +39,12 @@ const SLEEPERS: &[Sleeper] = &[
         State::Listening,
         Call::Accept(0),
         &[NewPeer],
+    ),
+    (
+        "accept: the listener is closed under it",
+        State::Listening,
+        Call::Accept(0),
+        &[CloseUnder, BLOCKS, NewPeer],
     ),
     (
         "connect: receiving sleeps until there is an answer",
@@ -88,6 +94,54 @@ const SLEEPERS: &[Sleeper] = &[
         State::Client,
         RECV,
         &[Do(Call::Shutdown(SHUT_WR)), BLOCKS, PeerClose],
+    ),
+    (
+        "recv: the socket is closed under it, then data come",
+        State::Client,
+        RECV,
+        &[CloseUnder, BLOCKS, Peer(Call::Send(4, 0))],
+    ),
+    (
+        "recv: the socket is closed under it, then a reset comes",
+        State::Server,
+        RECV,
+        &[CloseUnder, BLOCKS, PeerReset],
+    ),
+    (
+        "send: the socket is closed under it",
+        State::Full,
+        SEND,
+        &[CloseUnder, BLOCKS, Peer(Call::Drain)],
+    ),
+    (
+        "splice: woken by data",
+        State::Client,
+        Call::SpliceWith(100, 0),
+        &[Peer(Call::Send(4, 0))],
+    ),
+    (
+        "splice: woken by the peer's shutdown",
+        State::Server,
+        Call::SpliceWith(100, 0),
+        &[Peer(Call::Shutdown(SHUT_WR))],
+    ),
+    (
+        "splice: woken by the own shutdown for reading",
+        State::Client,
+        Call::SpliceWith(100, 0),
+        &[Do(Call::Shutdown(SHUT_RD))],
+    ),
+    (
+        "splice: woken by a reset",
+        State::Client,
+        Call::SpliceWith(100, 0),
+        &[PeerReset],
+    ),
+    (
+        "splice: sleeps until there is an answer",
+        State::Connecting,
+        Call::SpliceWith(100, 0),
+        &[Do(Call::Shutdown(SHUT_RDWR))],
     ),
     (
         "send: woken by the reader",
@@ -188,6 +242,12 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             let mut steps = vec![BLOCK, Step::Start(*call), BLOCKS];
             steps.extend_from_slice(wake);
             steps.extend([NOW, Step::Look, END]);
+            if matches!(wake.first(), Some(CloseUnder)) {
+                // It is closed now that the call has ended.
+                let more = [Step::Sleep(60), Step::PeerLook, NewPeer, Step::Sleep(60)];
+                steps.extend(more);
+                steps.push(Step::PeerLook);
+            }
             Scenario::new((*name).to_owned(), *state, steps)
         })
         .collect()
