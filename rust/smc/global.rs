@@ -51,8 +51,10 @@ const MAX_LINK_ITEMS: i32 = 512;
 pub(crate) struct Global {
     /// Runs the handshakes of clients, which wait for servers, maybe for those of this host.
     pub(crate) client_queue: Arc<OwnedQueue>,
-    /// Runs listeners and the handshakes of servers.
+    /// Runs the handshakes of servers.
     pub(crate) server_queue: Arc<OwnedQueue>,
+    /// Runs listeners, which no handshake may keep from taking the next connection.
+    pub(crate) listener_queue: Arc<OwnedQueue>,
     /// Run what link groups and their connections put off.
     pub(crate) queues: Queues,
     /// RoCE devices.
@@ -102,6 +104,7 @@ impl Global {
             try_pin_init!(Self {
                 client_queue,
                 server_queue,
+                listener_queue: new_queue(c"smc_rs_listen", QueueFlags::default(), 0)?,
                 queues: Queues {
                     link: new_queue(c"smc_rs_link", prompt, MAX_LINK_ITEMS)?,
                     writer: new_queue(c"smc_rs_writer", patient, 0)?,
@@ -123,6 +126,7 @@ impl Global {
     /// Waits until all work that is queued now has run. May sleep.
     pub(crate) fn flush(&self) {
         self.client_queue.flush();
+        self.listener_queue.flush();
         self.server_queue.flush();
         self.queues.link.flush();
         self.queues.writer.flush();

@@ -29,6 +29,10 @@ stop_good_clients
 check "silent clients by the hundred do not keep a good one waiting" \
 	in_b clc_peer flood --addr "$A" --port 7000 --count 300 -- \
 	smc_stream ping --family smc --addr "$A" --port 7000 --timeout 15
+# A worker of the kernel for each would be one that nobody else gets.
+check "clients that begin a message and do not go on occupy no workers" \
+	in_b clc_peer flood --begin --addr "$A" --port 7000 --count 300 -- bash -c \
+	'sleep 2; n=$(ps -eo comm | grep -c ^kworker); echo "$n workers"; [ "$n" -lt 200 ]'
 stop_middlebox a
 check "the processors are idle after bad clients" cpu_idle
 

@@ -67,7 +67,8 @@ pub(crate) fn run(hs: &Handshake<'_>) -> End {
 }
 
 fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>, Stop> {
-    let message = hs.read(Kind::Proposal, CLC_WAIT_MS)?;
+    // It is all there, or its time is over.
+    let message = hs.read(Kind::Proposal, 0)?;
     if let Message::Proposal(proposal) = &message {
         *version = Version::common(proposal.version).unwrap_or(Version::V1);
     }

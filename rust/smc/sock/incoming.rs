@@ -96,7 +96,9 @@ impl TcpEvents for ProposalWatch {
 enum Head {
     /// Too little to tell.
     Wait,
-    /// A handshake message begins.
+    /// A handshake message begins, of which the rest may come.
+    Begun,
+    /// A handshake message is there, or all of it that will come.
     Clc,
     /// Bytes of a program, or the end of the stream.
     Plain,
@@ -138,11 +140,15 @@ impl ServerHandshake {
     fn head(&self) -> Head {
         let mut bytes = [0u8; HEADER_LEN];
         match self.tcp.peek(&mut bytes) {
-            Ok(HEADER_LEN) => match Header::parse(&bytes) {
-                Ok(_) => Head::Clc,
-                Err(_) if has_eyecatcher(&bytes) => Head::Clc,
-                Err(_) => Head::Plain,
-            },
+            Ok(HEADER_LEN) if has_eyecatcher(&bytes) || Header::parse(&bytes).is_ok() => {
+                let whole = self.tcp.readable_len() >= Header::stated_length(&bytes);
+                if whole || self.tcp.state() != TcpState::Established {
+                    Head::Clc
+                } else {
+                    Head::Begun
+                }
+            }
+            Ok(HEADER_LEN) => Head::Plain,
             Ok(0) => Head::Plain,
             Ok(n) if has_eyecatcher(bytes.get(..n).unwrap_or(&[])) => {
                 if self.tcp.state() == TcpState::Established {
@@ -162,14 +168,15 @@ impl ServerHandshake {
             return;
         }
         let end = match self.head() {
-            Head::Clc => {
-                self.stop_waiting();
-                self.run_handshake()
-            }
-            Head::Wait if now_ms() < self.deadline => {
+            // To wait for the rest in a worker would let a few peers occupy them all.
+            Head::Wait | Head::Begun if now_ms() < self.deadline => {
                 let left = self.deadline - now_ms();
                 work::schedule::<_, 0>(&self.listener.global.server_queue, self, left as u32);
                 return;
+            }
+            Head::Clc | Head::Begun => {
+                self.stop_waiting();
+                self.run_handshake()
             }
             // A client that says nothing may wait for the server to speak first: its SYN-ACK lost
             // the option on the way. Or its Proposal was lost and comes late.

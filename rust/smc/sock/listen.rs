@@ -140,7 +140,7 @@ impl Listener {
 
     /// The TCP listener has connections, or room came free. Any context.
     pub(crate) fn kick(self: &Arc<Self>) {
-        work::reschedule::<_, 0>(&self.global.server_queue, self, 0);
+        work::reschedule::<_, 0>(&self.global.listener_queue, self, 0);
     }
 
     /// Whether `accept()` would return a connection.
@@ -184,7 +184,7 @@ impl Listener {
                 Ok(tcp) => tcp,
                 // Nothing else would bring the listener back to a connection that is there.
                 Err(error) if error == ENOMEM || error == ENFILE => {
-                    work::schedule::<_, 0>(&self.global.server_queue, self, RETRY_MS);
+                    work::schedule::<_, 0>(&self.global.listener_queue, self, RETRY_MS);
                     return;
                 }
                 Err(_) => return,

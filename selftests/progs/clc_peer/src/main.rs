@@ -22,7 +22,7 @@ use std::process::{Child, Command, ExitCode};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use testlib::cases;
-use testlib::event::poll_one;
+use testlib::event::{poll_one, poll_until};
 use testlib::json::Object;
 use testlib::process::raise_file_limit;
 use testlib::sock::{Family, Sock};
@@ -67,6 +67,9 @@ enum RoleArgs {
         /// Number of silent connections
         #[arg(long, default_value_t = 300)]
         count: usize,
+        /// Send the head of a Proposal on each, whose rest never comes
+        #[arg(long)]
+        begin: bool,
         /// The command; its exit status becomes that of this program
         #[arg(last = true, required = true)]
         app: Vec<String>,
@@ -293,7 +296,7 @@ fn run_server(common: &Common, jobs: usize, app: &[String]) -> Result<usize, Str
 }
 
 /// Runs the command while silent connections wait; returns 0 if it succeeds.
-fn flood(at: SocketAddr, count: usize, app: &[String]) -> Result<usize, String> {
+fn flood(at: SocketAddr, count: usize, begin: bool, app: &[String]) -> Result<usize, String> {
     let mut silent = Vec::new();
     for n in 0..count {
         let sock = Sock::with_flags(Family::Tcp, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)
@@ -303,6 +306,15 @@ fn flood(at: SocketAddr, count: usize, app: &[String]) -> Result<usize, String> 
                 return Err(format!("connection {n}: {e}"))
             }
             _ => silent.push(sock),
+        }
+    }
+    if begin {
+        // Of a Proposal of 512 bytes.
+        let head = [0xe2, 0xd4, 0xc3, 0xd9, 1, 2, 0, 0x20];
+        for sock in &silent {
+            poll_until(sock, libc::POLLOUT, Duration::from_secs(10))?;
+            sock.send(&head, libc::MSG_NOSIGNAL)
+                .map_err(|e| format!("the head of a message cannot be sent: {e}"))?;
         }
     }
     let status = Command::new(&app[0])
@@ -327,8 +339,9 @@ fn main() -> ExitCode {
             addr,
             port,
             count,
+            begin,
             app,
-        } => flood(SocketAddr::new(IpAddr::V4(addr), port), count, &app),
+        } => flood(SocketAddr::new(IpAddr::V4(addr), port), count, begin, &app),
         RoleArgs::List => Ok(list()),
     };
     cases::finish("clc_peer", outcome)
