@@ -39,7 +39,8 @@ use smc::{
     events::EventFamily,
     global::{
         self,
-        Global, //
+        Global,
+        Open, //
     },
     lgr::Ending,
     netlink::{
@@ -86,6 +87,7 @@ module! {
 /// link groups, then what they use.
 #[pin_data]
 struct SmcRs {
+    open: Open,
     #[pin]
     protocol: InetRegistration<SmcSocket>,
     #[pin]
@@ -120,7 +122,7 @@ impl kernel::InPlaceModule for SmcRs {
             installed: global::install(global)?,
             groups: GroupsEnd(global.clone()),
             // First of all, so that another owner of the family is what an operator is told about.
-            // Until the namespaces are ready, `socket()` fails with `ENETDOWN`.
+            // Until everything is ready, `socket()` fails with `ENETDOWN`.
             family <- FamilyRegistration::new(module),
             settings <- SettingsRegistration::<SmcSettings>::new(),
             namespaces <- PernetRegistration::new(),
@@ -131,6 +133,7 @@ impl kernel::InPlaceModule for SmcRs {
             events <- EventFamily::new(module),
             diag <- ListRegistration::<SmcSockets>::new(module),
             protocol <- InetRegistration::new(module, IPPROTO_SMC, c"INET_SMC"),
+            open: Open::new(global),
         }? Error)
     }
 }

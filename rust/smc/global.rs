@@ -4,7 +4,13 @@
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            self,
+            Atomic, //
+        },
+        Arc, //
+    },
 };
 use smc_kapi::{
     global::{
@@ -79,6 +85,8 @@ pub(crate) struct Global {
     pub(crate) v1_over_rocev2: bool,
     /// The highest release of version 2 to speak; a lower one than there is for tests only.
     pub(crate) v2_release: Release,
+    /// All of the module is set up, and nothing of it is going away.
+    open: Atomic<bool>,
 }
 
 impl Global {
@@ -118,9 +126,15 @@ impl Global {
                 host: HostName::new(trimmed(&module::host_name::<EID_LEN>())),
                 v1_over_rocev2,
                 v2_release,
+                open: Atomic::new(false),
             }? Error),
             GFP_KERNEL,
         )
+    }
+
+    /// Whether sockets may be made.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.load(atomic::Acquire)
     }
 
     /// Waits until all work that is queued now has run. May sleep.
@@ -147,6 +161,23 @@ impl Global {
 fn new_queue(name: &'static CStr, flags: QueueFlags, max_active: i32) -> Result<Arc<OwnedQueue>> {
     let queue = OwnedQueue::new(name, flags, max_active)?;
     Ok(Arc::new(queue, GFP_KERNEL)?)
+}
+
+/// Lets sockets be made while it lives. A socket keeps the module from being unloaded, but not from
+/// being thrown away by the kernel when a later step of loading it fails.
+pub(crate) struct Open(Arc<Global>);
+
+impl Open {
+    pub(crate) fn new(global: &Arc<Global>) -> Self {
+        global.open.store(true, atomic::Release);
+        Self(global.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.store(false, atomic::Release);
+    }
 }
 
 /// The name without the NULs behind it.

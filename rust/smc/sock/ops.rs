@@ -64,6 +64,7 @@ use super::{
 };
 use crate::smc::{
     conn::Connection,
+    global,
     netns::NetState,
     stats::{
         Count,
@@ -352,6 +353,9 @@ fn tell_left(conn: &Connection, msg: &mut MsgDest<'_>) {
 
 /// Makes a socket whose TCP socket is of `family`.
 fn make(net: &Net, sock: &Sock, family: u16) -> Result<Arc<SmcSocket>> {
+    if !global::get().is_some_and(|global| global.is_open()) {
+        return Err(ENETDOWN);
+    }
     let state = PernetRegistration::<NetState>::get(net)?;
     let option = state.use_option(net)?;
     let tcp = Arc::new(TcpSocket::create(net, family)?, GFP_KERNEL)?;
