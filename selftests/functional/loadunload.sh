@@ -3,7 +3,7 @@
 #
 # Load, use and unload the module many times, 50 in the long form: nothing leaks, nothing is left. It
 # cannot be unloaded while a socket is open. A second owner of the address family
-# is refused in words.
+# is refused in words, and TCP connections that have seen the module outlive it.
 #
 # vm: --topology pair --timeout 900
 
@@ -104,6 +104,57 @@ quick_unload() {
 	[ $((($(date +%s%N) - start) / 1000000)) -lt 10000 ]
 }
 check "unloading with an idle link group takes less than 10 s" quick_unload
+
+# TCP gives connections that wait in a listener's queue to another listener of the port when the first
+# closes. What the module put into them must not go with them.
+moved() {
+	modprobe smc_rs && in_a sysctl -qw net.ipv4.tcp_migrate_req=1 || return 1
+	in_a timeout 60 python3 -SE - <<-'PYTHON'
+		import socket, subprocess
+		SMC, CLIENTS = 256, 40
+
+		def listener(protocol):
+		    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+		    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+		    sock.bind(("127.0.0.1", 7300))
+		    return sock
+
+		smc, tcp = listener(SMC), listener(0)
+		tcp.listen(CLIENTS)
+		smc.listen(1)
+		clients = []
+		for _ in range(CLIENTS):
+		    client = socket.socket()
+		    client.setblocking(False)
+		    client.connect_ex(("127.0.0.1", 7300))
+		    clients.append(client)
+		# Those of the SMC listener wait until it is closed.
+		tcp.settimeout(2)
+		served = []
+		def accept_all():
+		    try:
+		        while True:
+		            served.append(tcp.accept()[0])
+		    except TimeoutError:
+		        pass
+		accept_all()
+		before = len(served)
+		smc.close()
+		accept_all()
+		print(before, "connections, and", len(served) - before, "that were moved")
+		assert len(served) > before
+		subprocess.run(["modprobe", "-r", "smc_rs"], check=True)
+		for client in clients:
+		    try:
+		        client.send(b"?")
+		    except OSError:
+		        pass
+		for sock in served:
+		    sock.settimeout(10)
+		    assert sock.recv(1) == b"?"
+	PYTHON
+}
+check "a connection that TCP moved to another listener outlives the module" moved
 
 # The same module under another name wants the same address family.
 second_owner() {

@@ -164,7 +164,27 @@ impl Drop for ReadLock {
     }
 }
 
-/// Holds the socket lock, and `sk_callback_lock` for writing.
+/// Holds `sk_callback_lock` for writing. Callbacks may take it, as they are called without it.
+struct CallbackLock(*mut sys::sock);
+
+impl CallbackLock {
+    fn new(sock: &Sock) -> Self {
+        let sk = sock.as_ptr();
+        // SAFETY: The socket is valid.
+        unsafe { sys::smc_rs_helper_callback_write_lock(sk) };
+        Self(sk)
+    }
+}
+
+impl Drop for CallbackLock {
+    fn drop(&mut self) {
+        // SAFETY: Taken in `new`.
+        unsafe { sys::smc_rs_helper_callback_write_unlock(self.0) };
+    }
+}
+
+/// Holds the socket lock, and `sk_callback_lock` for writing. Not in a callback, which TCP calls with the
+/// socket lock held.
 struct WriteLock(*mut sys::sock);
 
 impl WriteLock {
@@ -316,12 +336,19 @@ pub(crate) fn unhook(sock: &Sock) {
     drop(owned);
 }
 
-/// Gives a socket cloned from a listener the functions it would have without us.
+/// Gives a socket cloned from a listener the functions it would have without us, unless it has got a
+/// hook of its own. Any context.
+///
+/// TCP calls `sk_state_change` of each clone before it queues it for `accept`, so that none keeps
+/// them which TCP moves to another listener of the port.
 pub(crate) fn restore_defaults(sock: &Sock) {
     if !has_functions(sock.as_ptr()) {
         return;
     }
-    let lock = WriteLock::new(sock);
+    let lock = CallbackLock::new(sock);
+    if !hook_of(lock.0).is_null() {
+        return;
+    }
     let defaults = [
         default_callback(0),
         default_callback(1),
@@ -368,6 +395,7 @@ unsafe fn dispatch(
 ) {
     let lock = ReadLock::new(sk);
     let hook = lock.hook();
+    let inherited = hook.is_none();
     if let Some(callback) = hook.map_or_else(|| default_callback(index), original) {
         // SAFETY: The original callback of this socket, called as TCP calls it. It only wakes.
         unsafe { callback(sk) };
@@ -376,6 +404,11 @@ unsafe fn dispatch(
         if let Some(events) = &hook.events {
             report(hook, &**events);
         }
+    }
+    drop(lock);
+    if inherited {
+        // SAFETY: The socket is valid while its callback runs.
+        restore_defaults(unsafe { Sock::from_raw(sk) });
     }
 }
 
