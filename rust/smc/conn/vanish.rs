@@ -63,6 +63,10 @@ impl Connection {
         self.inner.lock().tcp_reset = Some(after_end);
         if self.awaits_last_words() {
             work::schedule::<_, 1>(self.group.writer_queue(), self, RESET_MS);
+            // The connection's end cancels the timer, but maybe did so just before it was there.
+            if !self.awaits_last_words() {
+                self.cancel_reset();
+            }
         } else {
             self.end(|conn| conn.tcp_reset(after_end));
         }

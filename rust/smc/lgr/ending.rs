@@ -200,6 +200,10 @@ impl LinkGroup {
     /// Lets [`LinkGroup::tick`] run after a while.
     pub(super) fn schedule_tick(self: &Arc<Self>) {
         work::schedule::<_, 2>(&self.queues.link, self, TICK_MS);
+        // The group's end cancels the timer, but maybe did so just before it was there.
+        if self.is_ending() {
+            drop(work::try_cancel_delayed::<_, 2>(self));
+        }
     }
 
     fn tick(self: &Arc<Self>) {
