@@ -109,22 +109,19 @@ impl Connection {
     }
 
     fn retire(self: &Arc<Self>) {
-        let (touched, counted, link) = {
+        let (touched, counted) = {
             let mut inner = self.inner.lock();
             let touched = match &inner.stage {
                 Stage::Live { conn, .. } => conn.touched(),
                 // The peer may have written before the handshake was over.
                 _ => self.rmb.len(),
             };
-            (
-                touched,
-                core::mem::take(&mut inner.counted),
-                inner.link.take(),
-            )
+            // No open socket keeps the device from going. The group gives its reference up after it
+            // has locked the connections of its table, one after the other: as this one goes under
+            // the same lock, it is not the last, whose end may sleep.
+            inner.link = None;
+            (touched, core::mem::take(&mut inner.counted))
         };
-        // The group has the link as long as the connection is in its table, so this reference is
-        // not the last one, and no open socket keeps the device from going.
-        drop(link);
         self.cancel_uncork();
         self.cancel_reset();
         if self.group.forget(self) {
