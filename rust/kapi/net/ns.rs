@@ -249,11 +249,11 @@ impl<T: PerNet> PernetRegistration<T> {
     /// `ENETDOWN` if there is no registration or the namespace is going away.
     pub fn get(net: &Net) -> Result<Arc<T>> {
         let slot = T::slot();
+        let guard = rcu::Guard::new();
         if !slot.ready.load(Ordering::Acquire) {
             return Err(ENETDOWN);
         }
         let id = slot.id.load(Ordering::Relaxed);
-        let guard = rcu::Guard::new();
         // SAFETY: `id` is a registered index and the namespace is alive.
         let area: *mut Area<T> = unsafe { sys::smc_rs_helper_net_generic(net.as_ptr(), id) }.cast();
         if area.is_null() {
