@@ -144,6 +144,12 @@ impl DmaMapping {
         self.device.device()
     }
 
+    /// Whether the CPU and the device see each other's writes only after a synchronisation.
+    #[inline]
+    pub fn needs_sync(&self) -> bool {
+        self.needs_sync
+    }
+
     /// The device's address of `len` bytes at `off` if they all lie within the mapping, one behind
     /// the other.
     #[inline]

@@ -101,6 +101,18 @@ pub fn next_slab(size: BufSize, in_use: u16) -> u8 {
     count
 }
 
+/// Elements of an RMB of which `wanted` are asked for and the device can register the memory of `limit`,
+/// when memory comes in powers of two. At least one.
+pub const fn elements_within(wanted: usize, limit: usize) -> usize {
+    match wanted.checked_next_power_of_two() {
+        Some(rounded) if rounded <= limit => wanted,
+        _ => match limit.checked_ilog2() {
+            Some(log) => 1_usize.wrapping_shl(log),
+            None => 1,
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,5 +158,16 @@ mod tests {
         for in_use in 8..=255u16 {
             assert!(u16::from(next_slab(BufSize::MIN, in_use)) <= in_use / 4);
         }
+    }
+
+    #[test]
+    fn a_device_registers_what_the_elements_are_rounded_up_to() {
+        // 511 pages of 4 KiB: 31 elements of 64 KiB would take the memory of 32.
+        assert_eq!(elements_within(32, 511 * 4096 / 65536), 16);
+        assert_eq!(elements_within(31, 512 * 4096 / 65536), 31);
+        assert_eq!(elements_within(255, 1 << 20), 255);
+        assert_eq!(elements_within(5, 4), 4);
+        assert_eq!(elements_within(4, 1), 1);
+        assert_eq!(elements_within(4, 0), 1);
     }
 }

@@ -8,7 +8,7 @@ mod elements;
 mod rtokens;
 mod tokens;
 
-pub use elements::{element_address, next_slab, ElementMap, MAX_ELEMENTS};
+pub use elements::{element_address, elements_within, next_slab, ElementMap, MAX_ELEMENTS};
 pub use rtokens::{Rtoken, RtokenError, RtokenTable, MAX_RTOKENS};
 pub use tokens::{TokenSlot, TokenSlots, MAX_CONNS, MIN_NEGOTIATED_CONNS};
 

@@ -39,7 +39,10 @@ use smc_proto::{
 };
 
 use super::{
-    memory::BufferType,
+    memory::{
+        map_payload,
+        BufferType, //
+    },
     rmb::{
         new_rmb,
         Rmb,
@@ -262,8 +265,7 @@ fn new_ring(
 ) -> Result<(Arc<SendBuffer>, RingMapping)> {
     let device = link.device();
     let pages = kind.alloc(size.bytes() as usize, device.node())?;
-    let mapping = DmaMapping::new(device, pages.clone(), Direction::ToDevice)?;
-    let mapping = Arc::new(mapping, GFP_KERNEL)?;
+    let mapping = map_payload(device, &pages, Direction::ToDevice)?;
     let (sge, region) = if pages.is_contiguous() {
         (link.pd.sge(&mapping, 0, pages.len())?, None)
     } else {

@@ -7,7 +7,15 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use smc_kapi::mem::PageRun;
+use smc_kapi::{
+    mem::{
+        Direction,
+        DmaMapping,
+        PageRun, //
+    },
+    pr_warn_ratelimited,
+    rdma::Device, //
+};
 
 /// The kind of memory that a link group's buffers have. The numbers are those of the setting
 /// `smcr_buf_type` and of generic netlink.
@@ -20,6 +28,30 @@ pub(crate) enum BufferType {
     Virtual = 1,
     /// Physically contiguous where there is such memory, pages from anywhere where not.
     Mixed = 2,
+}
+
+/// Maps memory of a send ring or an RMB. Process context.
+///
+/// The data in it are written and read where no lock is held that a synchronisation for the device
+/// would need, so both sides have to see each other's writes without one.
+///
+/// # Errors
+///
+/// `ENODEV` when they do not, or the device is being removed; `ENOMEM`.
+pub(super) fn map_payload(
+    device: &Arc<Device>,
+    pages: &Arc<PageRun>,
+    direction: Direction,
+) -> Result<Arc<DmaMapping>> {
+    let mapping = DmaMapping::new(device, pages.clone(), direction)?;
+    if mapping.needs_sync() {
+        pr_warn_ratelimited!(
+            "The RDMA device {} reaches the memory of this host by copies only (swiotlb): connections stay on TCP.\n",
+            device.name()
+        );
+        return Err(ENODEV);
+    }
+    Ok(Arc::new(mapping, GFP_KERNEL)?)
 }
 
 impl BufferType {

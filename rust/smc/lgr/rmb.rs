@@ -14,7 +14,6 @@ use kernel::{
 use smc_kapi::{
     mem::{
         Direction,
-        DmaMapping,
         PageRun, //
     },
     module::now_ms,
@@ -29,10 +28,16 @@ use smc_proto::{
         RmbeIndex,
         VirtAddr, //
     },
-    lgr::ElementMap, //
+    lgr::{
+        elements_within,
+        ElementMap, //
+    },
 };
 
-use super::memory::BufferType;
+use super::memory::{
+    map_payload,
+    BufferType, //
+};
 use crate::smc::{
     link::Link,
     netns::{
@@ -217,12 +222,11 @@ pub(super) fn new_rmb(
     let element = size.bytes() as usize;
     let device = link.device();
     let limit = device.max_fast_reg_pages() as usize * kernel::page::PAGE_SIZE / element;
-    let mut count = core::cmp::max(core::cmp::min(usize::from(count), limit), 1);
+    let mut count = elements_within(usize::from(count), limit);
     loop {
         match kind.alloc(element * count, device.node()) {
             Ok(pages) => {
-                let mapping = DmaMapping::new(device, pages.clone(), Direction::FromDevice)?;
-                let mapping = Arc::new(mapping, GFP_KERNEL)?;
+                let mapping = map_payload(device, &pages, Direction::FromDevice)?;
                 let mr = Mr::new(&link.pd, &mapping)?;
                 let count = u8::try_from(count).map_err(|_| EINVAL)?;
                 return Ok((Rmb::new(net, pages, &mr, size, count)?, mr));
