@@ -59,10 +59,12 @@ mod kept {
     pub(super) const SOCKET: usize = 0;
     /// Number of the last link group that was done.
     pub(super) const GROUP: usize = 1;
-    /// The next connection of the link group after it.
+    /// The next connection of the link group that is being done.
     pub(super) const SLOT: usize = 2;
     /// All sockets were sent.
     pub(super) const SOCKETS_DONE: usize = 3;
+    /// Number of the link group that is being done.
+    pub(super) const SLOT_GROUP: usize = 4;
 }
 
 /// Which attributes the request wants.
@@ -99,13 +101,18 @@ impl SocketList for SmcSockets {
                 put_ownerless(list, &group, wanted)?;
             }
             list.set_cookie(kept::GROUP, u64::from(group.id));
-            list.set_cookie(kept::SLOT, 0);
         }
         Ok(())
     }
 }
 
 fn put_ownerless(list: &mut List<'_>, group: &LinkGroup, wanted: Wanted) -> Result {
+    // The group of the last part may have ended since.
+    let id = u64::from(group.id);
+    if list.cookie(kept::SLOT_GROUP) != id {
+        list.set_cookie(kept::SLOT_GROUP, id);
+        list.set_cookie(kept::SLOT, 0);
+    }
     for slot in list.cookie(kept::SLOT)..=u64::from(u8::MAX) {
         // CAST: The range ends at 255.
         let conn = group

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Generic netlink: what each command shows, sets and refuses, exact counts for a
-# known traffic pattern, and lists that are asked for while tables change.
+# known traffic pattern, and lists that are asked for while tables change; those of
+# sock_diag, too, where link groups end between two parts.
 #
 # vm: --topology pair --timeout 600
 

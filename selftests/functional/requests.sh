@@ -11,56 +11,11 @@
 . "$(dirname "$0")/../lib.sh"
 need_module
 
-cat >"$WORK/netlink.py" <<'END'
-import os, socket, struct
-REQUEST, ACK, DUMP = 1, 4, 0x300
-def attr(kind, value, length=None):
-    return struct.pack("=HH", length if length is not None else len(value) + 4, kind) + value + bytes(-len(value) % 4)
-def text(kind, value):
-    return attr(kind, value.encode() + b"\0")
-def messages(data):
-    at = 0
-    while at < len(data):
-        length, kind = struct.unpack_from("=IH", data, at)
-        yield kind, data[at + 16:at + length]
-        at += (length + 3) & ~3
-def attributes(data):
-    at = 0
-    while at < len(data):
-        length, kind = struct.unpack_from("=HH", data, at)
-        assert 4 <= length <= len(data) - at, "an attribute of wrong length"
-        end = at + ((length + 3) & ~3)
-        assert not any(data[at + length:end]), f"bytes behind attribute {kind}: {data[at:end]}"
-        yield kind & 0x3fff, data[at + 4:at + length]
-        at = end
-class Asker:
-    def __init__(self, protocol=16, room=65536):
-        self.socket, self.room = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol), room
-        self.socket.settimeout(20)
-    def ask(self, kind, flags, body):
-        self.socket.send(struct.pack("=IHHII", 16 + len(body), kind, flags | REQUEST, 1, 0) + body)
-    # ends: the error number with which it ended, and the answers until then
-    def ends(self, kind, flags, body):
-        self.ask(kind, flags, body)
-        answers = []
-        while True:
-            data, _, flags, _ = self.socket.recvmsg(self.room)
-            assert not flags & socket.MSG_TRUNC, "a part is longer than the buffer"
-            for kind, body in messages(data):
-                if kind in (2, 3):
-                    return -struct.unpack_from("=i", body)[0], answers
-                answers.append(body)
-    def family(self, name):
-        error, answers = self.ends(16, ACK, b"\3\1\0\0" + text(2, name))
-        assert error == 0, name
-        return struct.unpack("=H", dict(attributes(answers[0][4:]))[1])[0]
-    def do(self, family, command, body=b"", flags=ACK):
-        return self.ends(family, flags, bytes([command, 1, 0, 0]) + body)
-END
+export PYTHONPATH=${0%/*} PYTHONDONTWRITEBYTECODE=1
 
 # 1. What is wrong with a request.
 cat >"$WORK/wrong.py" <<'END'
-import errno, sys
+import errno, os, sys
 from netlink import *
 asker = Asker()
 pnet, smc = asker.family("SMC_PNETID"), asker.family("SMC_GEN_NETLINK")
@@ -144,7 +99,7 @@ check "nothing was changed by them" is "SMC-RS-TEST" sh -c 'smcr ueid | tr -d " 
 # 2. Bytes of the kernel's memory, which is poisoned.
 check "slabs are poisoned" sh -c 'grep -qx 1 /sys/kernel/slab/kmalloc-4k/poison'
 cat >"$WORK/clean.py" <<'END'
-import ctypes, sys
+import ctypes, socket, struct, sys
 from netlink import *
 def zero(what, data):
     assert not any(data), f"{what}: {data.hex()}"
@@ -237,7 +192,7 @@ while True:
         others.pop().close()
 END
 cat >"$WORK/short.py" <<'END'
-import sys
+import struct, sys
 from netlink import *
 asker, most = Asker(4, 4096), 0
 with open(sys.argv[1]) as file:

@@ -45,16 +45,17 @@ pub(super) fn dump_groups(dump: &mut Dump<'_>) -> Result {
 /// Link groups, each with its links behind it.
 pub(super) fn dump_links(dump: &mut Dump<'_>) -> Result {
     each_group(dump, |dump, group| {
-        // A part of the list may end between a group and its link.
-        if dump.cookie(1) == 0 {
+        // A part of the list may end between a group and its link, and the group before the next
+        // part begins: then the link there is that of another group.
+        let id = u64::from(group.id);
+        if dump.cookie(1) != id {
             put_group(dump, group)?;
-            dump.set_cookie(1, 1);
+            dump.set_cookie(1, id);
         }
-        if let Some(link) = group.link() {
-            put_link(dump, group, &link)?;
+        match group.link() {
+            Some(link) => put_link(dump, group, &link),
+            None => Ok(()),
         }
-        dump.set_cookie(1, 0);
-        Ok(())
     })
 }
 
