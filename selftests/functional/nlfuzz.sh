@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Random requests over generic netlink and sock_diag from four processes, of which
-# one has no rights, while connections and namespaces come and go. Good requests are
-# answered meanwhile and afterwards; the kernel's log has no complaint, which is for
-# selftests/vm to see.
+# Random requests over generic netlink and sock_diag from five processes, of which one
+# has no rights and one those of a container's root, while connections and namespaces
+# come and go. Good requests are answered meanwhile and afterwards; the kernel's log has
+# no complaint, which is for selftests/vm to see.
 #
 # vm: --topology pair --timeout 300
 # slow: random requests leave settings behind that take long to judge on a busy machine
@@ -50,7 +50,8 @@ fuzz ip netns exec a smc_nlfuzz --seed "$((SEED + 1))" --seconds "$SECONDS_LONG"
 fuzz ip netns exec b smc_nlfuzz --seed "$((SEED + 2))" --seconds "$SECONDS_LONG"
 fuzz ip netns exec a setpriv --reuid 65534 --regid 65534 --clear-groups \
 	smc_nlfuzz --seed "$((SEED + 3))" --seconds "$SECONDS_LONG" --unprivileged
-for at in 0 1 2 3; do
+fuzz unshare --user --map-root-user --net smc_nlfuzz --seed "$((SEED + 4))" --seconds "$SECONDS_LONG" --unprivileged
+for at in "${!fuzzers[@]}"; do
 	wait "${fuzzers[$at]}"
 	status=$?
 	sed -n 's/^# //p' "$WORK/fuzz$at" | cut -c1-300 | while read -r line; do note "process $at: $line"; done
