@@ -126,7 +126,7 @@ void smc_rs_helper_nla_nest_cancel(struct sk_buff *skb, struct nlattr *start);
 int smc_rs_helper_nla_put_u64(struct sk_buff *skb, int type, u64 value, int pad);
 void smc_rs_helper_genl_family_flags(struct genl_family *family);
 
-bool smc_rs_helper_genl_event_wanted(const struct genl_family *family, u64 net_cookie);
+bool smc_rs_helper_genl_event_wanted(const struct genl_family *family);
 struct sk_buff *smc_rs_helper_genl_event_new(void);
 void smc_rs_helper_genl_event(const struct genl_family *family, u64 net_cookie,
 			      struct sk_buff *skb);

@@ -73,6 +73,15 @@ int smc_rs_helper_nla_put_u64(struct sk_buff *skb, int type, u64 value, int pad)
 	return nla_put_u64_64bit(skb, type, value, pad);
 }
 
+/*
+ * The kernel keeps one mark for the listeners of all namespaces, so that none
+ * has to be looked for as long as nobody listens anywhere.
+ */
+bool smc_rs_helper_genl_event_wanted(const struct genl_family *family)
+{
+	return genl_has_listeners(family, &init_net, 0) > 0;
+}
+
 /* The namespace of that number, if it is there. Under RCU. */
 static struct net *net_of_cookie(u64 cookie)
 {
@@ -83,18 +92,6 @@ static struct net *net_of_cookie(u64 cookie)
 			return net;
 	}
 	return NULL;
-}
-
-bool smc_rs_helper_genl_event_wanted(const struct genl_family *family, u64 net_cookie)
-{
-	struct net *net;
-	bool wanted;
-
-	rcu_read_lock();
-	net = net_of_cookie(net_cookie);
-	wanted = net && genl_has_listeners(family, net, 0);
-	rcu_read_unlock();
-	return wanted;
 }
 
 struct sk_buff *smc_rs_helper_genl_event_new(void)

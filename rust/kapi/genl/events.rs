@@ -45,15 +45,14 @@ impl EventSlot {
         self.0.store(ptr::null_mut(), Ordering::Release);
     }
 
-    /// Sends an event to those who listen to the family's first group in a namespace. Where nobody
-    /// does `fill` is not called. What cannot be sent is lost. Any context; `fill` must not sleep.
+    /// Sends an event to those who listen to the family's first group in a namespace. As long as
+    /// nobody listens in any namespace `fill` is not called. What cannot be sent is lost. Any
+    /// context; `fill` must not sleep.
     pub fn send(&self, net: NetId, cmd: u8, fill: impl FnOnce(&mut Builder) -> Result) {
         let guard = rcu::read_lock();
         let family = self.0.load(Ordering::Acquire);
         // SAFETY: A family in the slot is registered until a grace period after it was taken out.
-        if family.is_null()
-            || !unsafe { sys::smc_rs_helper_genl_event_wanted(family, net.cookie()) }
-        {
+        if family.is_null() || !unsafe { sys::smc_rs_helper_genl_event_wanted(family) } {
             return;
         }
         // SAFETY: No requirements.
