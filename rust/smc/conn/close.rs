@@ -45,6 +45,26 @@ impl Connection {
         self.end(Conn::abort);
     }
 
+    /// The error that ended the connection as an errno.
+    pub(crate) fn error(&self) -> Option<Error> {
+        self.with(|conn| conn.error()).flatten().map(errno)
+    }
+
+    /// Tells the socket layer about the error, once, for `SO_ERROR` and pollers.
+    pub(crate) fn report_error(&self) {
+        let Some(error) = self.error() else {
+            return;
+        };
+        let owner = self.owner.lock();
+        let Some(sock) = owner.as_ref() else {
+            return;
+        };
+        if !core::mem::replace(&mut self.inner.lock().error_reported, true) {
+            sock.set_err(-error.to_errno());
+            sock.wake_error();
+        }
+    }
+
     /// The link is lost. Returns it for the caller to drop in process context.
     pub(crate) fn link_down(self: &Arc<Self>) -> Option<Arc<Link>> {
         let link = {
@@ -137,7 +157,7 @@ impl Connection {
 }
 
 /// What the socket calls return for the way a connection ended. TCP programs know no other.
-pub(super) fn errno(error: CloseError) -> Error {
+fn errno(error: CloseError) -> Error {
     match error {
         CloseError::PeerAborted | CloseError::Aborted | CloseError::LinkLost => ECONNRESET,
         CloseError::NobodyReads => EPIPE,

@@ -206,10 +206,16 @@ impl Connection {
 
     /// The peer's endpoint is known: data may flow. A message that came early is taken now.
     ///
+    /// With `inline`, the urgent byte stays in the stream (`SO_OOBINLINE`).
+    ///
     /// # Errors
     ///
     /// `CNFERR` when the element that the peer describes cannot be.
-    pub(crate) fn activate(self: &Arc<Self>, peer: &RdmaEndpoint) -> Result<(), DeclineReason> {
+    pub(crate) fn activate(
+        self: &Arc<Self>,
+        peer: &RdmaEndpoint,
+        inline: bool,
+    ) -> Result<(), DeclineReason> {
         let remote = element_address(peer.rmb_addr, peer.rmbe_index, peer.buf_size)
             .ok_or(DeclineReason::CNFERR)?;
         let events = {
@@ -221,6 +227,7 @@ impl Connection {
                 rmbe_len: self.rmb.len(),
                 mover: self.group.mover(),
             });
+            let _ = conn.set_oob_inline(inline);
             conn.activate();
             let early = match &inner.stage {
                 Stage::Reserved { early } => *early,
@@ -470,25 +477,5 @@ impl Connection {
     /// Whether there is room worth writing into.
     pub(crate) fn is_writable(&self) -> bool {
         self.with(|conn| conn.is_writable()).unwrap_or(false)
-    }
-
-    /// The error that ended the connection as an errno.
-    pub(crate) fn error(&self) -> Option<Error> {
-        self.with(|conn| conn.error()).flatten().map(close::errno)
-    }
-
-    /// Tells the socket layer about the error, once, for `SO_ERROR` and pollers.
-    pub(crate) fn report_error(&self) {
-        let Some(error) = self.error() else {
-            return;
-        };
-        let owner = self.owner.lock();
-        let Some(sock) = owner.as_ref() else {
-            return;
-        };
-        if !core::mem::replace(&mut self.inner.lock().error_reported, true) {
-            sock.set_err(-error.to_errno());
-            sock.wake_error();
-        }
     }
 }

@@ -132,7 +132,7 @@ fn first_contact(
     group
         .register_first(&link, &conn)
         .map_err(|_| DeclineReason::ERR_REGBUF)?;
-    conn.activate(&accepted.peer)?;
+    conn.activate(&accepted.peer, hs.oob_inline())?;
     group
         .start_llc(&link, &accepted.peer, accepted.mtu)
         .map_err(|_| DeclineReason::ERR_RDYLNK)?;
@@ -159,7 +159,7 @@ fn join(
     let mut reservation = Reservation::new(conn.clone());
     hs.done(Step::Join);
     // The server may write as soon as it has the Confirm.
-    conn.activate(&accepted.peer)?;
+    conn.activate(&accepted.peer, hs.oob_inline())?;
     let confirm = accepted.confirm(hs.endpoint(&link, &conn)?, false);
     reservation.told_peer = true;
     hs.send(&Message::Confirm(confirm))?;

@@ -17,7 +17,10 @@ use kernel::{
 };
 use smc_kapi::{
     module::now_ms,
-    net::TcpSocket,
+    net::{
+        sock::Flag,
+        TcpSocket, //
+    },
     pr_info_ratelimited, //
 };
 use smc_proto::{
@@ -255,6 +258,12 @@ impl Handshake<'_> {
             local: self.tcp.local_addr().map_err(Stop::Tcp)?,
             peer: self.tcp.peer_addr().map_err(Stop::Tcp)?,
         })
+    }
+
+    /// Whether the program wants the urgent byte in the stream. The TCP socket has the program's
+    /// options: those set on its socket, or those of its listener.
+    fn oob_inline(&self) -> bool {
+        self.tcp.sock().flag(Flag::UrgInline)
     }
 
     /// Our end of a connection, as the peer is told it.

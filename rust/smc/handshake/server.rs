@@ -147,7 +147,7 @@ fn first_contact(
     group
         .register_first(&link, &conn)
         .map_err(|_| DeclineReason::ERR_REGBUF)?;
-    conn.activate(&confirmed.peer)?;
+    conn.activate(&confirmed.peer, hs.oob_inline())?;
     group
         .start_llc(&link, &confirmed.peer, confirmed.mtu)
         .map_err(|_| DeclineReason::ERR_RDYLNK)?;
@@ -176,7 +176,7 @@ fn join(
             hs.done(Step::Confirm);
             check_end(&confirmed, group, &link)?;
             // The client uses the connection already: a Decline would be application data (C.3).
-            conn.activate(&confirmed.peer)
+            conn.activate(&confirmed.peer, hs.oob_inline())
                 .map_err(|reason| Outcome::Abort(Fault::Mismatch(reason)))?;
             reservation.keep()
         }

@@ -21,6 +21,7 @@ use kernel::{
 use smc_kapi::{
     net::{
         addr::AF_UNSPEC,
+        sock::Flag,
         Sock,
         SockAddr,
         SockRef,
@@ -156,6 +157,9 @@ impl Connecting {
                 conn.set_owner(self.sock.clone());
                 if self.enter(Phase::Smc(conn.clone())) {
                     conn.report_error();
+                    // It may have been set during the handshake.
+                    let inline = self.sock.flag(Flag::UrgInline);
+                    conn.update(|conn| conn.set_oob_inline(inline));
                     // Errors until now were nobody's.
                     if self.tcp.sock().err() != 0 {
                         conn.tcp_reset(&self.tcp);

@@ -59,6 +59,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     all.extend(inherit::scenarios());
     all.extend(ends::scenarios());
     all.extend(text::scenarios());
+    all.extend(urgent::scenarios());
     all
 }
 

@@ -4,13 +4,13 @@
 
 use super::{Script, END};
 use crate::call::Call;
-use crate::scenario::Step;
+use crate::scenario::{Prepare, Scenario, Step};
 use crate::state::State;
 use libc::{
     MSG_DONTWAIT, MSG_OOB, MSG_PEEK, POLLIN, POLLPRI, POLLRDHUP, SIGURG, SOL_SOCKET, SO_OOBINLINE,
 };
 use testlib::opts::{SIOCATMARK, SIOCINQ};
-use Step::{Do, Look, Own, Peer, PeerClose, Sleep, Wait};
+use Step::{Child, ChildLook, Do, Look, Own, Peer, PeerClose, Sleep, Wait};
 
 /// The scripts.
 pub(super) const SCRIPTS: &[Script] = &[
@@ -122,3 +122,53 @@ pub(super) const SCRIPTS: &[Script] = &[
         ],
     ),
 ];
+
+/// `SO_OOBINLINE` before there is a connection.
+const EARLY: &[Script] = &[
+    (
+        "urgent: inline is set before connecting",
+        State::Urgent,
+        &[
+            Look,
+            Do(Call::Recv(1, MSG_OOB)),
+            Do(Call::Recv(100, 0)),
+            Do(Call::Ioctl(SIOCATMARK)),
+            Do(Call::Recv(100, 0)),
+            Peer(Call::Send(3, 0)),
+            Wait(POLLIN),
+            Do(Call::Recv(100, 0)),
+        ],
+    ),
+    (
+        "urgent: inline is inherited of the listener",
+        State::Pending,
+        &[
+            // Before and after `accept()`.
+            Peer(Call::Send(3, 0)),
+            Peer(Call::Send(1, MSG_OOB)),
+            Sleep(30),
+            Do(Call::Accept(libc::SOCK_NONBLOCK)),
+            ChildLook,
+            Child(Call::Recv(1, MSG_OOB)),
+            Child(Call::Recv(100, 0)),
+            Child(Call::Recv(100, 0)),
+            Peer(Call::Send(2, MSG_OOB)),
+            Sleep(30),
+            ChildLook,
+            Child(Call::Recv(1, MSG_OOB)),
+            Child(Call::Recv(100, 0)),
+            Child(Call::Recv(100, 0)),
+        ],
+    ),
+];
+
+/// The scenarios that begin with an option.
+pub(super) fn scenarios() -> Vec<Scenario> {
+    EARLY
+        .iter()
+        .map(|(name, state, steps)| Scenario {
+            prepare: Prepare::Do(Call::Set(SOL_SOCKET, SO_OOBINLINE, 1)),
+            ..Scenario::new((*name).to_owned(), *state, steps.to_vec())
+        })
+        .collect()
+}
