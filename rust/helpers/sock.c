@@ -132,6 +132,11 @@ bool smc_rs_helper_signal_pending(void)
 	return signal_pending(current);
 }
 
+bool smc_rs_helper_exiting(void)
+{
+	return current->flags & PF_EXITING;
+}
+
 void smc_rs_helper_poll_wait(struct file *file, struct socket *sock,
 			     struct poll_table_struct *wait)
 {

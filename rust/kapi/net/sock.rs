@@ -34,6 +34,7 @@ use kernel::{
 };
 
 pub use super::wait::{
+    exiting,
     interrupted,
     signal_pending,
     Waiter,

@@ -348,6 +348,14 @@ impl TcpSocket {
         unsafe { sys::sock_no_linger(self.sk()) };
     }
 
+    /// Makes closing return at once, whatever `SO_LINGER` says; what was sent still goes out.
+    pub fn close_without_lingering(&self) {
+        let flag = sys::sock_flags_SOCK_LINGER as c_int;
+        let _locked = self.sock().lock();
+        // SAFETY: The socket is valid, and locked as changes of flags ask for.
+        unsafe { sys::smc_rs_helper_sock_reset_flag(self.sk(), flag) };
+    }
+
     /// `shutdown`.
     ///
     /// # Errors

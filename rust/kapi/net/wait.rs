@@ -147,6 +147,13 @@ pub fn signal_pending() -> bool {
     unsafe { sys::smc_rs_helper_signal_pending() }
 }
 
+/// Whether the calling thread is past its last return to user space: it runs what the end of its
+/// process leaves to do. Signals do not reach it any more.
+pub fn exiting() -> bool {
+    // SAFETY: No requirements.
+    unsafe { sys::smc_rs_helper_exiting() }
+}
+
 /// The error of a call that a signal interrupted: restart it if it had no time limit, else tell
 /// the caller.
 pub fn interrupted(timeout: c_long) -> Error {

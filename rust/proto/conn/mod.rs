@@ -337,6 +337,12 @@ impl Conn {
         self.closing.is_some()
     }
 
+    /// Whether the application has closed and nothing is left to be sent or acknowledged, but for
+    /// messages on their way.
+    pub const fn has_said_all(&self) -> bool {
+        self.unattended && self.closing.is_none() && !self.flags_due && self.tx.all_sent()
+    }
+
     fn end(&mut self, event: CloseEvent) -> Events {
         let orderly = matches!(
             event,

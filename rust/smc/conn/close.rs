@@ -14,6 +14,7 @@ use smc_proto::conn::{
 
 use super::{
     Connection,
+    Inner,
     Stage, //
 };
 use crate::smc::{
@@ -35,9 +36,20 @@ impl Connection {
         let old = self.owner.lock().take();
         drop(old);
         self.inner.lock().waiting_since = Some(now_ms());
+        self.begin_close();
+    }
+
+    /// The socket is being closed, and is still to be woken. [`Connection::close`] follows.
+    pub(crate) fn begin_close(self: &Arc<Self>) {
         self.cancel_uncork();
         self.set_corked(false);
         self.end(Conn::close);
+    }
+
+    /// Whether all that a socket which was closed had to say has reached the peer's host, or never
+    /// will. On TCP that, and not that somebody has read it, ends a lingering close.
+    pub(crate) fn is_through(&self) -> bool {
+        self.inner.lock().is_through()
     }
 
     /// Resets the connection.
@@ -152,6 +164,19 @@ impl Connection {
         if counted {
             self.group.net().stats.active.add(-1);
             events::connection(self, false);
+        }
+    }
+}
+
+impl Inner {
+    /// See [`Connection::is_through`].
+    pub(super) fn is_through(&self) -> bool {
+        match &self.stage {
+            Stage::Live { conn, .. } => {
+                let said = self.in_flight == 0 && conn.has_said_all();
+                said || conn.error().is_some() || self.link.is_none()
+            }
+            _ => true,
         }
     }
 }

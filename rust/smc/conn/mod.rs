@@ -330,7 +330,9 @@ impl Connection {
                 Stage::Live { conn, .. } => conn.completed(bytes),
                 _ => Events::NONE,
             };
-            events.with(self.push_locked(&mut inner))
+            let events = events.with(self.push_locked(&mut inner));
+            // Who lingers waits for more than the room that completions make.
+            events.with_if(inner.is_through(), Events::WRITABLE)
         };
         self.act(events);
     }

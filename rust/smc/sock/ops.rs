@@ -24,6 +24,7 @@ use smc_kapi::{
             SpliceDest, //
         },
         sock::{
+            exiting,
             nonblocking,
             shutdown, //
             How,
@@ -118,9 +119,13 @@ impl SocketOps for SmcSocket {
         match phase {
             Phase::Smc(conn) => {
                 close_connection(sock, &conn);
-                if conn.error().is_some() {
-                    // A reset of one of the two is a reset of both.
-                    if let Some(held) = &held {
+                if let Some(held) = &held {
+                    if sock.linger() != Some(0) {
+                        // The TCP connection has nothing that is worth a wait of its own.
+                        held.tcp.close_without_lingering();
+                    }
+                    if conn.error().is_some() {
+                        // A reset of one of the two is a reset of both.
                         held.tcp.abort_on_close();
                     }
                 }
@@ -381,18 +386,18 @@ pub(super) fn is_over(conn: &Connection, sock: &Sock) -> bool {
         .unwrap_or(true)
 }
 
-/// Closes the connection of a socket; with `SO_LINGER`, after its data has arrived.
+/// Closes the connection of a socket; with `SO_LINGER`, waits until its data and the word about the
+/// end have arrived. The end of a process waits for nobody, as on TCP.
 fn close_connection(sock: &Sock, conn: &Arc<Connection>) {
     match sock.linger() {
         Some(0) => conn.abort(),
-        Some(jiffies) => {
+        Some(jiffies) if !exiting() => {
+            conn.begin_close();
             let mut timeout = c_long::try_from(jiffies).unwrap_or(0);
             // A signal ends the wait, not the close.
-            let _ = wait_until(sock, &mut timeout, || {
-                conn.with(|conn| conn.tx().all_acked()).unwrap_or(true)
-            });
+            let _ = wait_until(sock, &mut timeout, || conn.is_through());
         }
-        None => {}
+        _ => {}
     }
     conn.close();
 }

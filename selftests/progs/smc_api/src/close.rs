@@ -6,10 +6,12 @@ use crate::check::{fails, works};
 use crate::ctx::{readable, talk, Ctx};
 use crate::{check, Check};
 use libc::{ECONNRESET, EINVAL, ENOTCONN, EPIPE, MSG_NOSIGNAL, SHUT_RD, SHUT_RDWR, SHUT_WR};
+use std::fs::File;
+use std::io::Read;
 use std::time::{Duration, Instant};
 use testlib::event::poll_until;
 use testlib::pattern::{fill, Rng, Tally};
-use testlib::process::{count_signal, signals_caught};
+use testlib::process::{count_signal, pipe, signals_caught, spawn, End};
 use testlib::sock::Sock;
 use testlib::tap::Outcome;
 
@@ -22,6 +24,11 @@ pub(crate) const CHECKS: &[Check] = &[
     check("close: EPIPE and SIGPIPE", broken_pipe),
     check("close: zero linger resets", linger_zero),
     check("close: linger waits for a bounded time", linger_wait),
+    check(
+        "close: linger ends when the data have arrived",
+        linger_arrived,
+    ),
+    check("close: a killed process does not linger", linger_killed),
     check("close: data sent before close arrives", data_then_close),
     check("close: short answers, many times", short_answers),
     check("close: with unread data", unread),
@@ -194,9 +201,8 @@ fn linger_zero(c: &Ctx) -> Outcome {
     Ok(())
 }
 
-fn linger_wait(c: &Ctx) -> Outcome {
-    let (a, b) = c.pair()?;
-    works("SO_LINGER", a.set_linger(true, 2))?;
+/// Sends until nothing more goes, even after what was on its way has arrived; returns how much went.
+fn fill_up(a: &Sock) -> usize {
     let mut sent = 0usize;
     let mut quiet = 0;
     while quiet < 4 {
@@ -208,13 +214,20 @@ fn linger_wait(c: &Ctx) -> Outcome {
             }
         }
     }
+    sent
+}
+
+fn linger_wait(c: &Ctx) -> Outcome {
+    let (a, b) = c.pair()?;
+    works("SO_LINGER", a.set_linger(true, 2))?;
+    let sent = fill_up(&a);
     // Nobody reads, so the wait must end by itself.
     let start = Instant::now();
     works("close()", a.close())?;
+    let took = start.elapsed();
     ensure!(
-        start.elapsed() < Duration::from_secs(6),
-        "close() took {:?}",
-        start.elapsed()
+        took > Duration::from_secs(1) && took < Duration::from_secs(6),
+        "close() took {took:?}"
     );
     let mut buf = vec![0u8; 60_000];
     let mut got = 0usize;
@@ -225,6 +238,63 @@ fn linger_wait(c: &Ctx) -> Outcome {
         }
     }
     ensure!(got <= sent, "{got} bytes came of {sent}");
+    Ok(())
+}
+
+/// A few bytes, which the peer reads before the close, after it, or not at all before it is over; the
+/// last of them corked.
+fn linger_arrived(c: &Ctx) -> Outcome {
+    const SIZE: usize = 100;
+    for (reads_first, corked) in [(true, false), (false, false), (false, true)] {
+        let (client, server) = c.pair()?;
+        works("SO_LINGER", server.set_linger(true, 30))?;
+        if corked {
+            let set = server.set_int(libc::IPPROTO_TCP, libc::TCP_CORK, 1);
+            works("TCP_CORK", set)?;
+        }
+        works("send()", server.send_all(&[7u8; SIZE]))?;
+        if reads_first {
+            works("recv()", client.recv_exact(&mut [0u8; SIZE]))?;
+        }
+        let start = Instant::now();
+        works("close()", server.close())?;
+        ensure!(
+            start.elapsed() < Duration::from_secs(2),
+            "close() took {:?}, read before: {reads_first}, corked: {corked}",
+            start.elapsed()
+        );
+        if !reads_first {
+            works("recv()", client.recv_exact(&mut [0u8; SIZE]))?;
+        }
+        at_end(&client)?;
+    }
+    Ok(())
+}
+
+fn linger_killed(c: &Ctx) -> Outcome {
+    let (listener, addr) = c.listener(0)?;
+    let (ready, tell) = pipe()?;
+    let child = spawn(|| {
+        let begin = || -> Result<Sock, String> {
+            let a = c.client_socket(0)?;
+            works("connect()", a.connect(addr))?;
+            works("SO_LINGER", a.set_linger(true, 30))?;
+            fill_up(&a);
+            Ok(a)
+        };
+        let Ok(a) = begin() else { return 1 };
+        drop(tell);
+        // Until it is killed.
+        std::thread::sleep(Duration::from_secs(60));
+        drop(a);
+        0
+    })?;
+    let (_server, _) = works("accept()", listener.accept(libc::SOCK_CLOEXEC))?;
+    // The end of the pipe says that the child is that far.
+    works("read()", File::from(ready).read_to_end(&mut Vec::new()))?;
+    works("kill()", child.kill(libc::SIGKILL))?;
+    let end = works("waitpid()", child.wait(Duration::from_secs(3)))?;
+    same!("end of the process", end, End::Signal(libc::SIGKILL));
     Ok(())
 }
 
