@@ -63,6 +63,10 @@ impl Connection {
     }
 
     /// Tells the socket layer about the error, once, for `SO_ERROR` and pollers.
+    ///
+    /// The protocol's state has the error first, and whoever found it there tells after it has let go
+    /// of the lock. A call that looks at the state in between tells as well before it asks the socket:
+    /// when this returns, the socket has the error, whoever told.
     pub(crate) fn report_error(&self) {
         let Some(error) = self.error() else {
             return;

@@ -229,6 +229,9 @@ impl Read<'_> {
             // For readers, an error that came after the end of the stream is none.
             return Ok(Step::Done);
         }
+        if end {
+            self.conn.report_error();
+        }
         self.sock.take_err()?;
         if end || self.sock.shutdown_mask() & shutdown::RCV != 0 {
             return Ok(Step::Done);

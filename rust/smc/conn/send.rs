@@ -106,12 +106,20 @@ impl Connection {
 
     /// Reports the error of the connection, or that this end has shut its writing side.
     fn check_open(&self, sock: &Sock) -> Result {
+        if self.error().is_some() {
+            return Err(self.broken(sock));
+        }
         sock.take_err()?;
-        let reset = self.with(|conn| conn.error().is_some()).unwrap_or(false);
-        if reset || sock.shutdown_mask() & shutdown::SEND != 0 {
+        if sock.shutdown_mask() & shutdown::SEND != 0 {
             return Err(EPIPE);
         }
         Ok(())
+    }
+
+    /// What a call says that finds the connection ended: the error, once, and `EPIPE` from then on.
+    fn broken(&self, sock: &Sock) -> Error {
+        self.report_error();
+        sock.take_err().err().unwrap_or(EPIPE)
     }
 
     /// Copies what there is room for and posts it; 0 when there is no room.
@@ -144,8 +152,7 @@ impl Connection {
                 Ok(spans)
             })
             .ok_or(ENOTCONN)?
-            // The error itself was reported, once, through the socket.
-            .map_err(|_: SendError| EPIPE)?;
+            .map_err(|_: SendError| self.broken(sock))?;
         let wanted = spans[0].len as usize + spans[1].len as usize;
         if wanted == 0 {
             return Ok(0);

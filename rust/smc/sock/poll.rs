@@ -58,6 +58,10 @@ fn connection(conn: &Connection, sock: &Sock, request: &PollRequest<'_>) -> Poll
     let Some((mask, has_room)) = conn.with(|conn| state(conn, sock, lowat)) else {
         return PollMask::NONE;
     };
+    if mask.intersects(PollMask::HUP) {
+        // The error may be on its way to the socket.
+        conn.report_error();
+    }
     if has_room {
         return mask | PollMask::WRITABLE;
     }
