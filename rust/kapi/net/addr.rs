@@ -69,6 +69,36 @@ impl<'a> SockAddr<'a> {
     }
 }
 
+/// Whose address `getname` gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// The socket's.
+    Own,
+    /// The peer's, as `getpeername` asks for: of a connection that is there.
+    Peer,
+    /// The peer's, also of a connection that has ended, as `accept` and `SO_PEERNAME` ask for.
+    FormerPeer,
+}
+
+impl Whose {
+    /// The argument of the operation.
+    pub(crate) fn from_raw(peer: c_int) -> Self {
+        match peer {
+            0 => Self::Own,
+            1 => Self::Peer,
+            _ => Self::FormerPeer,
+        }
+    }
+
+    pub(crate) fn to_raw(self) -> c_int {
+        match self {
+            Self::Own => 0,
+            Self::Peer => 1,
+            Self::FormerPeer => 2,
+        }
+    }
+}
+
 /// An address that a socket call returns.
 pub struct SockAddrStorage {
     bytes: [u8; ADDR_MAX],

@@ -8,7 +8,8 @@
 use super::{
     addr::{
         SockAddr,
-        SockAddrStorage, //
+        SockAddrStorage,
+        Whose, //
     },
     family_ops::{
         create,
@@ -102,8 +103,8 @@ pub trait SocketOps: Send + Sync + Sized + 'static {
     /// `accept`: waits for a connection and installs it in `new`.
     fn accept(this: &Arc<Self>, sock: &Sock, nonblock: bool, new: NewSocket<'_, Self>) -> Result;
 
-    /// `getsockname`, or `getpeername` if `peer` is set.
-    fn getname(this: &Arc<Self>, sock: &Sock, peer: bool) -> Result<SockAddrStorage>;
+    /// `getsockname`, `getpeername`, and what other calls tell of the peer's address.
+    fn getname(this: &Arc<Self>, sock: &Sock, whose: Whose) -> Result<SockAddrStorage>;
 
     /// `poll`: registers, then returns the present state. Must not sleep for long.
     fn poll(this: &Arc<Self>, sock: &Sock, request: &PollRequest<'_>) -> PollMask;

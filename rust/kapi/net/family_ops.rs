@@ -7,6 +7,7 @@
 use super::{
     addr::{
         SockAddr,
+        Whose,
         ADDR_MAX, //
     },
     family::{
@@ -272,8 +273,9 @@ unsafe extern "C" fn getname<T: SocketOps>(
     peer: c_int,
 ) -> c_int {
     from_result(|| {
+        let whose = Whose::from_raw(peer);
         // SAFETY: An operation of `socket` is running.
-        let name = unsafe { call::<T, _>(socket, |this, sock| T::getname(this, sock, peer != 0))? };
+        let name = unsafe { call::<T, _>(socket, |this, sock| T::getname(this, sock, whose))? };
         let bytes = name.as_bytes();
         // SAFETY: The socket layer has room for the largest address, which is what `name` holds.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), addr.cast(), bytes.len()) };

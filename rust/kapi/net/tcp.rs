@@ -9,7 +9,8 @@ use super::{
     addr::{
         InetAddr,
         SockAddr,
-        SockAddrStorage, //
+        SockAddrStorage,
+        Whose, //
     },
     ns::Net,
     sock::{
@@ -216,20 +217,20 @@ impl TcpSocket {
     /// # Errors
     ///
     /// `ENOTCONN` if there is no peer.
-    pub fn getname(&self, peer: bool) -> Result<SockAddrStorage> {
+    pub fn getname(&self, whose: Whose) -> Result<SockAddrStorage> {
         let mut addr = SockAddrStorage::zeroed(0);
         let getname = self.ops().getname.ok_or(EOPNOTSUPP)?;
         // SAFETY: The storage has room for the largest address.
-        let len = unsafe { getname(self.socket, addr.as_mut_ptr(), c_int::from(peer)) };
+        let len = unsafe { getname(self.socket, addr.as_mut_ptr(), whose.to_raw()) };
         addr.set_len(to_len(len)?);
         Ok(addr)
     }
 
-    fn inet_addr(&self, peer: bool) -> Result<InetAddr> {
+    fn inet_addr(&self, whose: Whose) -> Result<InetAddr> {
         let mut bytes = [0; INET_LEN];
         let getname = self.ops().getname.ok_or(EOPNOTSUPP)?;
         // SAFETY: A TCP socket has an IPv4 or IPv6 address, for which there is room.
-        let len = unsafe { getname(self.socket, bytes.as_mut_ptr().cast(), c_int::from(peer)) };
+        let len = unsafe { getname(self.socket, bytes.as_mut_ptr().cast(), whose.to_raw()) };
         let used = bytes.get(..to_len(len)?).ok_or(EINVAL)?;
         SockAddr::new(used).parse()
     }
@@ -240,7 +241,7 @@ impl TcpSocket {
     ///
     /// Those of [`TcpSocket::getname`].
     pub fn local_addr(&self) -> Result<InetAddr> {
-        self.inet_addr(false)
+        self.inet_addr(Whose::Own)
     }
 
     /// The address of the peer.
@@ -249,7 +250,7 @@ impl TcpSocket {
     ///
     /// Those of [`TcpSocket::getname`].
     pub fn peer_addr(&self) -> Result<InetAddr> {
-        self.inet_addr(true)
+        self.inet_addr(Whose::Peer)
     }
 
     /// The state of the connection. Any context.

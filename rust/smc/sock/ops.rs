@@ -14,9 +14,10 @@ use kernel::{
 use smc_kapi::{
     net::{
         addr::{
+            Whose, //
             AF_INET,
             AF_INET6,
-            AF_UNSPEC, //
+            AF_UNSPEC,
         },
         family::FamilySlot,
         msg::{
@@ -153,10 +154,10 @@ impl SocketOps for SmcSocket {
         listen::accept(this, sock, nonblock, new)
     }
 
-    fn getname(this: &Arc<Self>, sock: &Sock, peer: bool) -> Result<SockAddrStorage> {
+    fn getname(this: &Arc<Self>, sock: &Sock, whose: Whose) -> Result<SockAddrStorage> {
         match this.phase() {
-            Phase::Smc(conn) if peer && is_over(&conn, sock) => Err(ENOTCONN),
-            _ => this.on_tcp(sock, |tcp| tcp.getname(peer)),
+            Phase::Smc(conn) if whose == Whose::Peer && is_over(&conn, sock) => Err(ENOTCONN),
+            _ => this.on_tcp(sock, |tcp| tcp.getname(whose)),
         }
     }
 

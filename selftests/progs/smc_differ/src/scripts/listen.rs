@@ -6,9 +6,13 @@ use super::{Script, END};
 use crate::call::{Call, To};
 use crate::scenario::Step;
 use crate::state::State;
-use libc::{IPPROTO_TCP, POLLHUP, POLLIN, POLLOUT, SHUT_RDWR, SOCK_NONBLOCK, TCP_DEFER_ACCEPT};
+use libc::{
+    IPPROTO_TCP, POLLHUP, POLLIN, POLLOUT, SHUT_RDWR, SOCK_NONBLOCK, SOL_SOCKET, SO_PEERNAME,
+    TCP_DEFER_ACCEPT,
+};
 use Step::{
-    Child, ChildLook, Close, Do, Look, NewPeer, Peer, PeerClose, PeerLook, PeerWait, Sleep, Wait,
+    Child, ChildLook, Close, Do, Look, NewPeer, Peer, PeerClose, PeerLook, PeerReset, PeerWait,
+    Sleep, Wait,
 };
 
 /// Connections are accepted once data have come, or after so many seconds.
@@ -44,6 +48,35 @@ pub(super) const SCRIPTS: &[Script] = &[
             Child(Call::Drain),
             Child(Call::Error),
             Look,
+        ],
+    ),
+    (
+        "accept: the peer has reset the connection",
+        State::Pending,
+        &[
+            PeerReset,
+            Sleep(300),
+            Look,
+            Do(Call::Accept(libc::SOCK_NONBLOCK)),
+            ChildLook,
+            Child(Call::GetLen(SOL_SOCKET, SO_PEERNAME, 128)),
+            Child(Call::Peer),
+            Child(Call::Drain),
+            Child(Call::Error),
+            Look,
+        ],
+    ),
+    (
+        "accept: the peer has sent and reset the connection",
+        State::Pending,
+        &[
+            Peer(Call::Send(9, 0)),
+            PeerReset,
+            Sleep(300),
+            Do(Call::Accept(libc::SOCK_NONBLOCK)),
+            Child(Call::Name),
+            Child(Call::Drain),
+            Child(Call::GetLen(SOL_SOCKET, SO_PEERNAME, 128)),
         ],
     ),
     (
