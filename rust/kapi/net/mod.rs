@@ -55,6 +55,7 @@ pub use poll::{
     PollRequest, //
 };
 pub use sock::{
+    How,
     Sock,
     SockGuard,
     SockRef,

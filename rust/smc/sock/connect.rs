@@ -22,8 +22,10 @@ use smc_kapi::{
     net::{
         addr::AF_UNSPEC,
         sock::Flag,
+        How,
         Sock,
         SockAddr,
+        SockGuard,
         SockRef,
         TcpSocket,
         TcpState, //
@@ -37,6 +39,7 @@ use smc_proto::reason::DeclineReason;
 use super::{
     buffer_size,
     disconnect::disconnect,
+    shutdown::shut_connection,
     wait::wait_until,
     Phase,
     SmcSocket, //
@@ -66,8 +69,10 @@ pub(crate) struct Connecting {
     socket: Arc<SmcSocket>,
     sock: SockRef,
     tcp: Arc<TcpSocket>,
-    /// The program has shut the socket down meanwhile.
+    /// The program has shut the socket down before the handshake.
     given_up: Atomic<bool>,
+    /// Directions that it shut down during the handshake; written with the socket lock held.
+    shut: Atomic<u32>,
     #[pin]
     progress: SpinLockBh<Progress>,
     #[pin]
@@ -100,6 +105,7 @@ impl Connecting {
                 sock: sock.hold(),
                 tcp: tcp.clone(),
                 given_up: Atomic::new(false),
+                shut: Atomic::new(0),
                 progress <- new_spinlock_bh!(Progress::Tcp, "smc_connecting"),
                 work <- new_work!("smc_connecting_work"),
             }? Error),
@@ -120,9 +126,29 @@ impl Connecting {
         &self.tcp
     }
 
-    /// The program shuts the socket down. TCP ends an attempt then, and does not know of it any more.
-    pub(crate) fn give_up(&self) {
+    /// The program shuts the socket down; `None` if that has entered its next phase.
+    ///
+    /// TCP ends an attempt that has no answer yet, and does not know of it any more. The handshake, of
+    /// which the program knows nothing, needs both directions: what is shut down while it is under way,
+    /// or about to begin, is so once it has ended.
+    pub(super) fn shut(&self, _locked: &SockGuard<'_>, sock: &Sock, how: How) -> Option<Result> {
+        let begins = matches!(
+            self.tcp.state(),
+            TcpState::Established | TcpState::CloseWait
+        );
+        let progress = *self.progress.lock();
+        match progress {
+            Progress::Done => return None,
+            Progress::Tcp if !begins => {}
+            Progress::Failed(_) => {}
+            Progress::Tcp | Progress::Handshake => {
+                let mask = self.shut.load(Relaxed) | u32::from(how.mask());
+                self.shut.store(mask, Relaxed);
+                return Some(Ok(()));
+            }
+        }
         self.given_up.store(true, Relaxed);
+        Some(self.socket.on_tcp(sock, |tcp| tcp.shutdown(how)))
     }
 
     /// Whether neither success nor failure is known.
@@ -132,19 +158,10 @@ impl Connecting {
 
     /// Makes the step that TCP's state allows. Process context.
     fn advance(self: &Arc<Self>) {
-        let established = match self.tcp.state() {
-            TcpState::SynSent | TcpState::SynRecv => return,
-            TcpState::Established | TcpState::CloseWait => true,
-            _ => false,
+        let Some(connected) = self.leave_tcp() else {
+            return;
         };
-        {
-            let mut progress = self.progress.lock();
-            if *progress != Progress::Tcp {
-                return;
-            }
-            *progress = Progress::Handshake;
-        }
-        if !established {
+        if !connected {
             self.socket.mirror_error(&self.tcp, &self.sock);
             self.fail(0);
             return;
@@ -187,6 +204,26 @@ impl Connecting {
         self.sock.wake_state();
     }
 
+    /// The attempt of TCP is over: whether it has led to a connection. `None` when it is not over, or
+    /// was seen to be before.
+    fn leave_tcp(&self) -> Option<bool> {
+        // The program does not shut down between the look at the state and the note of it.
+        let _locked = self.sock.lock();
+        let connected = match self.tcp.state() {
+            TcpState::SynSent | TcpState::SynRecv => return None,
+            TcpState::Established | TcpState::CloseWait => true,
+            // It was faster: shut down as soon as the connection was there.
+            TcpState::FinWait1 | TcpState::FinWait2 | TcpState::Closing | TcpState::LastAck => true,
+            _ => false,
+        };
+        let mut progress = self.progress.lock();
+        if *progress != Progress::Tcp {
+            return None;
+        }
+        *progress = Progress::Handshake;
+        Some(connected)
+    }
+
     /// The attempt has failed, and the socket has its error: whoever sees the failure takes it.
     fn fail(&self, errno: i32) {
         *self.progress.lock() = Progress::Failed(errno);
@@ -196,6 +233,10 @@ impl Connecting {
     fn handshake(&self, clock: &Clock) -> End {
         if !self.tcp.option_seen() {
             return End::Tcp(Fallback::quiet(DeclineReason::PEERNOSMC));
+        }
+        if self.given_up.load(Relaxed) {
+            // Shut down before the first message: the peer takes it for what it is.
+            return End::Tcp(Fallback::quiet(DeclineReason::OPTUNSUPP));
         }
         client::run(&Handshake {
             global: &self.global,
@@ -211,8 +252,20 @@ impl Connecting {
     /// Enters the phase that `connect()` led to, unless the socket was closed meanwhile.
     ///
     /// The phase comes first: whoever sees that the handshake is over must not find the TCP
-    /// connection in its place.
+    /// connection in its place. What the program has shut down meanwhile is so from the beginning.
     fn enter(self: &Arc<Self>, next: Phase) -> bool {
+        let locked = self.sock.lock();
+        // CAST: bits of the shutdown mask.
+        let mask = self.shut.load(Relaxed) as u8;
+        if let Phase::Smc(conn) = &next {
+            shut_connection(&locked, &self.sock, conn, &self.tcp, mask);
+        } else {
+            for how in [How::Read, How::Write] {
+                if mask & how.mask() != 0 {
+                    let _ = self.tcp.shutdown(how);
+                }
+            }
+        }
         let left = self.socket.change_phase(
             next,
             |phase| matches!(phase, Phase::Connecting(current) if Arc::ptr_eq(current, self)),

@@ -19,6 +19,7 @@ pub(crate) mod ops;
 pub(crate) mod options;
 pub(crate) mod poll;
 pub(crate) mod ready;
+mod shutdown;
 pub(crate) mod table;
 pub(crate) mod wait;
 

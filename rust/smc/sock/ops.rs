@@ -27,10 +27,10 @@ use smc_kapi::{
         sock::{
             exiting,
             nonblocking,
-            shutdown, //
-            How,
+            shutdown::SEND, //
         },
         sockopt::SOL_TCP,
+        How,
         Msg,
         MsgDest,
         Net,
@@ -59,6 +59,7 @@ use super::{
     listen,
     options,
     poll,
+    shutdown,
     wait::wait_until,
     Phase,
     SmcSocket,
@@ -174,35 +175,7 @@ impl SocketOps for SmcSocket {
     }
 
     fn shutdown(this: &Arc<Self>, sock: &Sock, how: How) -> Result {
-        match this.phase() {
-            Phase::Smc(conn) => {
-                let over = is_over(&conn, sock);
-                sock.set_shutdown(sock.shutdown_mask() | how.mask());
-                if how.mask() & shutdown::SEND != 0 {
-                    conn.shutdown_write();
-                    // The states of the TCP connection are those that programs ask for.
-                    let _ = this.tcp()?.shutdown(How::Write);
-                }
-                sock.wake_state();
-                if over {
-                    return Err(ENOTCONN);
-                }
-                Ok(())
-            }
-            Phase::Listening(listener) => {
-                let result = this.on_tcp(sock, |tcp| tcp.shutdown(how));
-                if !listener.is_listening() {
-                    // TCP has a socket then that does nothing.
-                    listen::end(this, sock, &listener);
-                }
-                result
-            }
-            Phase::Connecting(connecting) => {
-                connecting.give_up();
-                this.on_tcp(sock, |tcp| tcp.shutdown(how))
-            }
-            _ => this.on_tcp(sock, |tcp| tcp.shutdown(how)),
-        }
+        shutdown::shut(this, sock, how)
     }
 
     fn setsockopt(
@@ -382,7 +355,7 @@ fn make(net: &Net, sock: &Sock, family: u16) -> Result<Arc<SmcSocket>> {
 /// May sleep.
 pub(super) fn is_over(conn: &Connection, sock: &Sock) -> bool {
     conn.await_last_words(sock);
-    let shut = sock.shutdown_mask() & shutdown::SEND != 0;
+    let shut = sock.shutdown_mask() & SEND != 0;
     conn.with(|conn| conn.error().is_some() || (shut && conn.is_end_of_data()))
         .unwrap_or(true)
 }

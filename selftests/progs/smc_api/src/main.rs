@@ -15,6 +15,7 @@ mod connect;
 mod create;
 mod ctx;
 mod data;
+mod during;
 mod fastopen;
 mod flags;
 mod options;
@@ -92,6 +93,7 @@ fn all() -> Vec<&'static Check> {
         create::CHECKS,
         connect::CHECKS,
         fastopen::CHECKS,
+        during::CHECKS,
         poll::CHECKS,
         data::CHECKS,
         pipes::CHECKS,
