@@ -132,6 +132,11 @@ bool smc_rs_helper_signal_pending(void)
 	return signal_pending(current);
 }
 
+void smc_rs_helper_sk_wake_connected(const struct sock *sk)
+{
+	sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
+}
+
 bool smc_rs_helper_exiting(void)
 {
 	return current->flags & PF_EXITING;

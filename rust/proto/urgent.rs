@@ -287,6 +287,11 @@ impl RxUrgent {
         self.passed || matches!(self.left, Some(0))
     }
 
+    /// Whether there is an urgent byte, here or on its way, that was not read.
+    pub const fn is_announced(&self) -> bool {
+        !matches!(self.byte, Byte::None)
+    }
+
     /// Whether an urgent byte can be read now (`POLLPRI`).
     pub const fn is_available(&self) -> bool {
         matches!(self.byte, Byte::Held(_)) || (self.inline && self.left.is_some())

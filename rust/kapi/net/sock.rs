@@ -393,6 +393,13 @@ impl Sock {
         self.call(read!(self, sk_state_change));
     }
 
+    /// Tells everybody, also by `SIGIO`, that a `connect()` has led to a connection. Any context.
+    pub fn wake_connected(&self) {
+        self.wake_state();
+        // SAFETY: The socket is valid by the type invariant.
+        unsafe { sys::smc_rs_helper_sk_wake_connected(self.as_ptr()) };
+    }
+
     /// Tells everybody that there is an error. Any context.
     pub fn wake_error(&self) {
         self.call(read!(self, sk_error_report));

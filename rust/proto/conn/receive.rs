@@ -111,6 +111,11 @@ impl Conn {
         Events::NONE
     }
 
+    /// Whether the peer has said that there is an urgent byte, which the application has yet to read.
+    pub const fn urgent_announced(&self) -> bool {
+        self.rx_urgent.is_announced()
+    }
+
     /// Whether urgent data can be read now (`POLLPRI`).
     pub const fn urgent_available(&self) -> bool {
         self.rx_urgent.is_available()

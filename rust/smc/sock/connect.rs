@@ -171,6 +171,8 @@ impl Connecting {
         clock.end(&self.tcp, &self.socket.net, Side::Client, &end);
         match end {
             End::Smc(conn) => {
+                // Nobody was signalled until now.
+                let urgent = conn.with(|conn| conn.urgent_announced()).unwrap_or(false);
                 conn.set_owner(self.sock.clone());
                 if self.enter(Phase::Smc(conn.clone())) {
                     conn.report_error();
@@ -182,6 +184,9 @@ impl Connecting {
                         conn.tcp_reset(&self.tcp);
                     }
                     conn.watch_tcp(&self.tcp);
+                    if urgent {
+                        self.sock.send_sigurg();
+                    }
                 } else {
                     conn.close();
                 }
@@ -201,7 +206,7 @@ impl Connecting {
                 return;
             }
         }
-        self.sock.wake_state();
+        self.sock.wake_connected();
     }
 
     /// The attempt of TCP is over: whether it has led to a connection. `None` when it is not over, or
@@ -227,6 +232,8 @@ impl Connecting {
     /// The attempt has failed, and the socket has its error: whoever sees the failure takes it.
     fn fail(&self, errno: i32) {
         *self.progress.lock() = Progress::Failed(errno);
+        // A program that looked when the error was reported was told that the attempt goes on.
+        self.sock.wake_error();
         self.sock.wake_state();
     }
 
