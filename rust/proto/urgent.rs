@@ -287,6 +287,11 @@ impl RxUrgent {
         self.passed || matches!(self.left, Some(0))
     }
 
+    /// Whether the urgent byte is in the ring and the reader has yet to pass it.
+    pub const fn is_ahead(&self) -> bool {
+        self.left.is_some()
+    }
+
     /// Whether there is an urgent byte, here or on its way, that was not read.
     pub const fn is_announced(&self) -> bool {
         !matches!(self.byte, Byte::None)

@@ -323,10 +323,12 @@ impl Conn {
     /// The peer ended the TCP connection and has been silent for long since.
     ///
     /// An end of the TCP connection alone means nothing: a peer may close it while its last data wait
-    /// for room. But one that has room and said nothing of an end has nobody left who could say it.
+    /// for room, or for the reader to pass an urgent byte. But one that may write and said nothing of
+    /// an end has nobody left who could say it.
     pub fn peer_vanished(&mut self) -> Events {
         let waits_for_room = self.rx.sender_room() == 0;
-        if self.unattended || self.close.peer_is_done() || waits_for_room {
+        let waits_behind_mark = self.rx_urgent.is_ahead() || self.update_forced;
+        if self.unattended || self.close.peer_is_done() || waits_for_room || waits_behind_mark {
             return Events::NONE;
         }
         self.abort()

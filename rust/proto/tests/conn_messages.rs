@@ -265,3 +265,22 @@ fn a_peer_whose_tcp_connection_ended_first_has_not_vanished() {
     conn.close();
     assert_eq!(conn.peer_vanished(), Events::NONE);
 }
+
+#[test]
+fn a_peer_that_waits_behind_its_urgent_byte_has_not_vanished() {
+    for inline in [false, true] {
+        let mut conn = victim();
+        conn.set_oob_inline(inline);
+        let mut urgent = message(1, 4);
+        urgent.prod_flags = ProdFlags::URGENT_PENDING.with(ProdFlags::URGENT_PRESENT);
+        conn.on_cdc(&urgent).unwrap();
+        assert!(conn.urgent_announced());
+        conn.urgent_hold(b'!');
+        assert_eq!(conn.peer_vanished(), Events::NONE, "the byte is ahead");
+        conn.consume(3);
+        conn.consume(1);
+        assert_eq!(conn.peer_vanished(), Events::NONE, "it does not know yet");
+        conn.next_cdc();
+        assert_ne!(conn.peer_vanished(), Events::NONE);
+    }
+}

@@ -50,10 +50,16 @@ impl Connection {
 
     /// Resets the connection when its peer has gone without a word.
     pub(crate) fn check_vanished(self: &Arc<Self>, now: u64) {
-        let since = self.inner.lock().silent_since;
-        if since.is_some_and(|at| now.saturating_sub(at) >= VANISH_MS) {
-            self.end(Conn::peer_vanished);
+        {
+            let mut inner = self.inner.lock();
+            match inner.silent_since {
+                Some(at) if now.saturating_sub(at) >= VANISH_MS => {}
+                _ => return,
+            }
+            // One that waits for the reader here has its time to answer when that has read.
+            inner.silent_since = Some(now);
         }
+        self.end(Conn::peer_vanished);
     }
 
     /// The TCP connection below was reset. Data that the peer sent before may still be read, as on
