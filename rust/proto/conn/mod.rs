@@ -6,11 +6,13 @@
 //! or told to the application comes out. The owner moves the bytes and serialises the calls.
 
 pub mod close;
+mod early;
 mod events;
 mod receive;
 mod send;
 
 pub use close::{CloseActions, CloseError, CloseEvent, CloseState};
+pub use early::Early;
 pub use events::{Events, Violation};
 pub use receive::Consumed;
 pub use send::SendError;

@@ -42,6 +42,7 @@ use smc_proto::{
     conn::{
         Conn,
         ConnParams,
+        Early,
         Events, //
     },
     ids::AlertToken,
@@ -137,8 +138,8 @@ struct Inner {
     reason = "a heap allocation would not make it smaller"
 )]
 enum Stage {
-    /// The peer has our token but we do not have its buffers. Its first message may be early.
-    Reserved { early: Option<CdcMessage> },
+    /// The peer has our token but we do not have its buffers. Its first messages may be early.
+    Reserved { early: Early },
     /// Data may flow.
     Live { conn: Conn, target: WriteTarget },
     /// The handshake failed after the peer was given our buffers: they stay reserved as long as
@@ -168,7 +169,7 @@ impl Connection {
                 rmb,
                 send,
                 inner <- new_spinlock_bh!(Inner {
-                    stage: Stage::Reserved { early: None },
+                    stage: Stage::Reserved { early: Early::NONE },
                     link: Some(link),
                     in_flight: 0,
                     corked: false,
@@ -204,7 +205,7 @@ impl Connection {
         &self.rmb
     }
 
-    /// The peer's endpoint is known: data may flow. A message that came early is taken now.
+    /// The peer's endpoint is known: data may flow. Messages that came early are taken now.
     ///
     /// With `inline`, the urgent byte stays in the stream (`SO_OOBINLINE`).
     ///
@@ -230,7 +231,7 @@ impl Connection {
             let _ = conn.set_oob_inline(inline);
             conn.activate();
             let early = match &inner.stage {
-                Stage::Reserved { early } => *early,
+                Stage::Reserved { early } => early.message(),
                 _ => return Err(DeclineReason::INTERR),
             };
             inner.stage = Stage::Live {
@@ -276,7 +277,7 @@ impl Connection {
             let mut inner = self.inner.lock();
             match &mut inner.stage {
                 Stage::Reserved { early } => {
-                    *early = Some(*message);
+                    early.note(message);
                     return;
                 }
                 Stage::Abandoned => return,
