@@ -349,8 +349,8 @@ fn connect_tcp(
     nonblock: bool,
     reason: DeclineReason,
 ) -> Result {
-    let entered = socket.change_phase(Phase::Fallback, |phase| matches!(phase, Phase::Init));
-    if entered.is_none() {
+    let entered = socket.leave_init(&sock.lock(), Phase::Fallback);
+    if !entered {
         return Err(EALREADY);
     }
     let result = socket.on_tcp(sock, |tcp| tcp.connect(addr, nonblock));
@@ -370,10 +370,9 @@ fn start(socket: &Arc<SmcSocket>, sock: &Sock, addr: &SockAddr<'_>) -> Result<Ar
     let tcp = socket.tcp()?;
     let connecting = Connecting::new(socket, sock, &tcp)?;
     tcp.offer_option()?;
-    let entered = socket.change_phase(Phase::Connecting(connecting.clone()), |phase| {
-        matches!(phase, Phase::Init)
-    });
-    if entered.is_none() {
+    // Whoever looks at the TCP socket finds it before the call or connecting.
+    let locked = sock.lock();
+    if !socket.leave_init(&locked, Phase::Connecting(connecting.clone())) {
         return Err(EALREADY);
     }
     match socket.on_tcp(sock, |tcp| tcp.connect(addr, true)) {
@@ -384,6 +383,7 @@ fn start(socket: &Arc<SmcSocket>, sock: &Sock, addr: &SockAddr<'_>) -> Result<Ar
             return Err(error);
         }
     }
+    drop(locked);
     // The answer may have come before the phase was entered.
     connecting.kick();
     Ok(connecting)

@@ -17,6 +17,7 @@ use smc_kapi::{
     module::now_ms,
     net::{
         Sock,
+        SockGuard,
         TcpSocket,
         TcpState, //
     },
@@ -138,6 +139,29 @@ impl SmcSocket {
             let _ = sock.take_err();
         }
         result
+    }
+
+    /// Like [`SmcSocket::on_tcp`] for calls on a socket that is not connected, which TCP answers at once;
+    /// `None` where a `connect()` was faster. As the handshake cannot begin meanwhile, its stream has
+    /// nothing of the program's, nor the program anything of the handshake's. May sleep.
+    pub(crate) fn on_idle_tcp<R>(
+        self: &Arc<Self>,
+        sock: &Sock,
+        f: impl FnOnce(&TcpSocket) -> Result<R>,
+    ) -> Option<Result<R>> {
+        let _locked = sock.lock();
+        match self.phase() {
+            Phase::Connecting(connecting) if connecting.is_under_way() => None,
+            Phase::Smc(_) | Phase::Fallback => None,
+            _ => Some(self.on_tcp(sock, f)),
+        }
+    }
+
+    /// Begins to connect: enters `next` from [`Phase::Init`], if the socket is there. The lock keeps out
+    /// calls of [`SmcSocket::on_idle_tcp`].
+    pub(super) fn leave_init(&self, _locked: &SockGuard<'_>, next: Phase) -> bool {
+        self.change_phase(next, |phase| matches!(phase, Phase::Init))
+            .is_some()
     }
 
     /// For calls that go by the state of TCP: where the peer has said over the link that it aborted,

@@ -202,22 +202,15 @@ impl SocketOps for SmcSocket {
         if msg.flags() & flags::FASTOPEN != 0 {
             connect_first(this, sock, msg)?;
         }
-        match after_connect(this, sock, msg)? {
-            Phase::Smc(conn) => {
-                let corked = this.corked.load(Relaxed);
-                conn.count_write(len, msg.flags());
-                let result = conn
-                    .send(sock, msg, len, corked, &this.writer)
-                    .inspect_err(|error| sock.signal_broken_pipe(*error, msg));
-                let done = result.as_ref().map_or(0, |done| *done);
-                this.net.stats.traffic.call(Dir::Tx, len, done);
-                if done > 0 && trace::watches_sendmsg() {
-                    let name = conn.group().port.device.name();
-                    trace::sendmsg(sock, this.net.id(), done, name.as_str());
-                }
-                result
+        loop {
+            match after_connect(this, sock, msg)? {
+                Phase::Smc(conn) => return send(this, sock, &conn, msg, len),
+                Phase::Fallback => return this.on_tcp(sock, |tcp| tcp.sendmsg(msg, len)),
+                _ => {}
             }
-            _ => this.on_tcp(sock, |tcp| tcp.sendmsg(msg, len)),
+            if let Some(result) = this.on_idle_tcp(sock, |tcp| tcp.sendmsg(msg, len)) {
+                return result;
+            }
         }
     }
 
@@ -228,40 +221,34 @@ impl SocketOps for SmcSocket {
         len: usize,
         how: u32,
     ) -> Result<usize> {
-        let phase = match this.phase() {
-            Phase::Connecting(connecting) if how & BESIDE_DATA == 0 => {
-                wait_connected(sock, &connecting, sock.rcvtimeo(nonblocking(how)))?;
-                this.phase()
-            }
-            phase => phase,
-        };
-        match phase {
-            Phase::Smc(_) if how & flags::ERRQUEUE != 0 || this.repairs.load(Relaxed) => {
-                this.tcp()?.recvmsg(msg, len, how)
-            }
-            Phase::Smc(conn) => {
-                msg.clear_addr();
-                let result = conn.recv(sock, msg, len, how, &this.reader);
-                if result.is_ok() && this.tells_left.load(Relaxed) {
-                    tell_left(&conn, msg);
+        loop {
+            let phase = match this.phase() {
+                Phase::Connecting(connecting) if how & BESIDE_DATA == 0 => {
+                    wait_connected(sock, &connecting, sock.rcvtimeo(nonblocking(how)))?;
+                    this.phase()
                 }
-                let done = result.as_ref().map_or(0, |done| *done);
-                this.net.stats.traffic.call(Dir::Rx, done, done);
-                if done > 0 && trace::watches_recvmsg() {
-                    let name = conn.group().port.device.name();
-                    trace::recvmsg(sock, this.net.id(), done, name.as_str());
+                phase => phase,
+            };
+            match phase {
+                Phase::Smc(_) if how & flags::ERRQUEUE != 0 || this.repairs.load(Relaxed) => {
+                    return this.tcp()?.recvmsg(msg, len, how)
                 }
-                result
+                Phase::Smc(conn) => return receive(this, sock, &conn, msg, len, how),
+                Phase::Fallback => {
+                    if how & BESIDE_DATA == 0 {
+                        wait_for_data(this, sock, nonblocking(how))?;
+                    }
+                    return this.on_tcp(sock, |tcp| receive_tcp(sock, tcp, msg, len, how));
+                }
+                // They do not touch the stream.
+                Phase::Connecting(_) if how & BESIDE_DATA != 0 => {
+                    return this.on_tcp(sock, |tcp| receive_tcp(sock, tcp, msg, len, how));
+                }
+                _ => {}
             }
-            _ => {
-                if how & BESIDE_DATA == 0 {
-                    wait_for_data(this, sock, nonblocking(how))?;
-                }
-                this.on_tcp(sock, |tcp| {
-                    let result = tcp.recvmsg(msg, len, how);
-                    sock.copy_peek_offset(tcp);
-                    result
-                })
+            let result = this.on_idle_tcp(sock, |tcp| receive_tcp(sock, tcp, msg, len, how));
+            if let Some(result) = result {
+                return result;
             }
         }
     }
@@ -317,6 +304,64 @@ impl SocketOps for SmcSocket {
             _ => kernel::seq_print!(out, "smc-mode:\tnone\n"),
         }
     }
+}
+
+/// `sendmsg()` over SMC-R.
+fn send(
+    this: &Arc<SmcSocket>,
+    sock: &Sock,
+    conn: &Arc<Connection>,
+    msg: &mut Msg<'_>,
+    len: usize,
+) -> Result<usize> {
+    let corked = this.corked.load(Relaxed);
+    conn.count_write(len, msg.flags());
+    let result = conn
+        .send(sock, msg, len, corked, &this.writer)
+        .inspect_err(|error| sock.signal_broken_pipe(*error, msg));
+    let done = result.as_ref().map_or(0, |done| *done);
+    this.net.stats.traffic.call(Dir::Tx, len, done);
+    if done > 0 && trace::watches_sendmsg() {
+        let name = conn.group().port.device.name();
+        trace::sendmsg(sock, this.net.id(), done, name.as_str());
+    }
+    result
+}
+
+/// `recvmsg()` over SMC-R.
+fn receive(
+    this: &Arc<SmcSocket>,
+    sock: &Sock,
+    conn: &Arc<Connection>,
+    msg: &mut MsgDest<'_>,
+    len: usize,
+    how: u32,
+) -> Result<usize> {
+    msg.clear_addr();
+    let result = conn.recv(sock, msg, len, how, &this.reader);
+    if result.is_ok() && this.tells_left.load(Relaxed) {
+        tell_left(conn, msg);
+    }
+    let done = result.as_ref().map_or(0, |done| *done);
+    this.net.stats.traffic.call(Dir::Rx, done, done);
+    if done > 0 && trace::watches_recvmsg() {
+        let name = conn.group().port.device.name();
+        trace::recvmsg(sock, this.net.id(), done, name.as_str());
+    }
+    result
+}
+
+/// `recvmsg()` on the TCP socket.
+fn receive_tcp(
+    sock: &Sock,
+    tcp: &TcpSocket,
+    msg: &mut MsgDest<'_>,
+    len: usize,
+    how: u32,
+) -> Result<usize> {
+    let result = tcp.recvmsg(msg, len, how);
+    sock.copy_peek_offset(tcp);
+    result
 }
 
 /// Tells how many bytes are left to read, as `TCP_INQ` asks for; at the end of the stream that is 1,
@@ -407,10 +452,12 @@ fn after_connect(this: &Arc<SmcSocket>, sock: &Sock, msg: &Msg<'_>) -> Result<Ph
             Ok(this.phase())
         }
         Phase::Init if msg.flags() & flags::FASTOPEN != 0 => {
-            let entered = this.change_phase(Phase::Fallback, |phase| matches!(phase, Phase::Init));
-            if entered.is_some() {
-                this.note_fallback(Side::Client, DeclineReason::OPTUNSUPP, DeclineReason(0));
+            let entered = this.leave_init(&sock.lock(), Phase::Fallback);
+            if !entered {
+                // Another call was first.
+                return Ok(this.phase());
             }
+            this.note_fallback(Side::Client, DeclineReason::OPTUNSUPP, DeclineReason(0));
             Ok(Phase::Fallback)
         }
         _ => Ok(phase),

@@ -6,6 +6,7 @@ use crate::check::{fails, works};
 use crate::ctx::{begin, readable, Ctx};
 use crate::{check, loose, Check};
 use libc::{EAGAIN, ENOTCONN, EPIPE, MSG_NOSIGNAL, SHUT_WR, SIGIO, SOCK_NONBLOCK};
+use std::io;
 use std::time::{Duration, Instant};
 use testlib::pattern::Rng;
 use testlib::process::{count_signal, signals_caught};
@@ -15,6 +16,10 @@ use testlib::tap::Outcome;
 pub(crate) const CHECKS: &[Check] = &[
     loose("connect: shut down for writing before it ends", shut_early),
     check("connect: driven by SIGIO", signal_driven),
+    check(
+        "connect: threads that send and receive meanwhile",
+        bystanders,
+    ),
 ];
 
 /// The time between the TCP connection and the end of the handshake is a few milliseconds, and the
@@ -85,6 +90,49 @@ fn signal_driven(c: &Ctx) -> Outcome {
         }
         let (server, _) = works("accept()", listener.accept(0))?;
         works("recv()", server.recv_exact(&mut [0u8; 6]))?;
+    }
+    Ok(())
+}
+
+/// What a call gives once it fails no more for want of a connection.
+fn until_connected(errno: i32, mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        match call() {
+            Err(e) if e.raw_os_error() == Some(errno) && Instant::now() < end => {}
+            other => return other,
+        }
+    }
+}
+
+/// Their calls must not touch the stream before the handshake is over, however close they are to its
+/// beginning.
+fn bystanders(c: &Ctx) -> Outcome {
+    let (listener, addr) = c.listener(0)?;
+    for round in 0..100 {
+        let s = c.client_socket(0)?;
+        let answer = std::thread::scope(|scope| -> Result<[u8; 6], String> {
+            let reader = scope.spawn(|| {
+                let mut data = [0u8; 6];
+                let got = until_connected(ENOTCONN, || s.recv(&mut data, 0));
+                got.map(|n| (n, data))
+            });
+            scope.spawn(|| until_connected(EPIPE, || s.send(b"call", MSG_NOSIGNAL)));
+            std::thread::sleep(Duration::from_micros(200));
+            works("connect()", s.connect(addr))?;
+            let (server, _) = works("accept()", listener.accept(0))?;
+            let mut got = [0u8; 4];
+            works("recv() of the server", server.recv_exact(&mut got))?;
+            works("send() of the server", server.send_all(b"answer"))?;
+            let answer = reader.join().map_err(|_| "a thread panicked")?;
+            let (n, data) = works("recv()", answer)?;
+            match (&got, n) {
+                (b"call", 6) => Ok(data),
+                _ => Err(format!("the server received {got:?}, the client {n} bytes")),
+            }
+        });
+        let answer = answer.map_err(|e| format!("round {round}: {e}"))?;
+        same!("answer", &answer, b"answer");
     }
     Ok(())
 }
