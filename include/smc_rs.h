@@ -54,6 +54,7 @@ void smc_rs_helper_wait_entry_add(struct socket_wq *wq, struct wait_queue_entry 
 void smc_rs_helper_wait_entry_remove(struct socket_wq *wq, struct wait_queue_entry *entry);
 long smc_rs_helper_wait_woken(struct wait_queue_entry *entry, long timeout);
 bool smc_rs_helper_signal_pending(void);
+void smc_rs_helper_sk_own_lock_class(struct sock *sk);
 void smc_rs_helper_sk_wake_connected(const struct sock *sk);
 bool smc_rs_helper_exiting(void);
 void smc_rs_helper_poll_wait(struct file *file, struct socket *sock, struct poll_table_struct *wait);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Shims for the inline functions of net/sock.h. */
+#include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/rwsem.h>
 #include <linux/sched/signal.h>
@@ -130,6 +131,13 @@ long smc_rs_helper_wait_woken(struct wait_queue_entry *entry, long timeout)
 bool smc_rs_helper_signal_pending(void)
 {
 	return signal_pending(current);
+}
+
+void smc_rs_helper_sk_own_lock_class(struct sock *sk)
+{
+	static struct lock_class_key slock_key, key;
+
+	sock_lock_init_class_and_name(sk, "slock-outer", &slock_key, "sk_lock-outer", &key);
 }
 
 void smc_rs_helper_sk_wake_connected(const struct sock *sk)

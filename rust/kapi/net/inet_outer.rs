@@ -53,6 +53,8 @@ impl<T: SocketOps> InetOuter<T> {
     ) {
         // SAFETY: As promised by the caller; nobody else uses `sk` yet.
         unsafe {
+            // The lock of a TCP socket, which has the same family, is taken inside this one.
+            sys::smc_rs_helper_sk_own_lock_class(sk);
             (*sk.cast::<Self>()).family_destruct = family_destruct;
             (*sk).sk_destruct = Some(destruct::<T>);
             sys::smc_rs_helper_sock_prot_inuse_add(
