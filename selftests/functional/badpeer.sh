@@ -34,6 +34,26 @@ check "clients that begin a message and do not go on occupy no workers" \
 	in_b clc_peer flood --begin --addr "$A" --port 7000 --count 300 -- bash -c \
 	'sleep 2; n=$(ps -eo comm | grep -c ^kworker); echo "$n workers"; [ "$n" -lt 200 ]'
 stop_middlebox a
+
+# A silent client keeps a place in the backlog for six seconds, but no worker and no buffer: where
+# the backlog has room for all of them, others are served in five seconds. The plain client comes
+# over the loopback device, where no middlebox makes it look like one with SMC.
+flooded=$WORK/flooded
+flood() {
+	in_b clc_peer flood --addr "$A" --port 7010 --count 2000 -- sh -ec "
+		smc_stream ping --family smc --addr $A --port 7010 --timeout 5
+		ip netns exec a smc_stream ping --family tcp --addr $A --port 7010 --timeout 5
+		ip netns exec a cat /proc/net/smc_rs >$flooded"
+}
+no_buffers() {
+	[ "$(value_of memory_bytes <"$flooded")" -le $((before + 1048576)) ]
+}
+echo_server a smc "$A" 7010 --backlog 4096
+middlebox a add 7010
+before=$(counter a memory_bytes)
+check "two thousand silent clients keep neither a good one nor one on TCP waiting" flood
+check "they have no buffers" no_buffers
+stop_middlebox a
 check "the processors are idle after bad clients" cpu_idle
 
 middlebox b add 7100

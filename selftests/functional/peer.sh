@@ -36,6 +36,7 @@ stop_good_clients
 note "bad clients took $took s"
 check "a good connection has lasted all the time" kill -0 "$long"
 stop "$long"
+
 stop_middlebox a
 
 # Ten lines of each kind in five seconds, of about twelve kinds; far fewer than
@@ -62,4 +63,18 @@ settled() {
 }
 check "connections and memory of bad peers are gone within 90 s" wait_for 90 settled
 note "memory_bytes before $memory, after $(both memory_bytes)"
+
+# Version 1. Without the switch for tests it cannot use the identifiers of software devices.
+stop_all
+check "the module takes the switch" \
+	wait_for 20 sh -c 'modprobe -r smc_rs && modprobe smc_rs v1_over_rocev2=1'
+echo_server a smc "$A" 7000
+middlebox a add 7000
+subtest "bad clients of version 1" in_b smc_peer client --v1 --addr "$A" --own "$B" --port 7000
+stop_middlebox a
+middlebox b add 7100
+subtest "bad servers of version 1" in_a smc_peer server --v1 --addr "$A" --port 7100 -- \
+	ip netns exec b smc_stream ping --family smc --addr "$A" --port 7100 --timeout 30
+stop_middlebox b
+check "connections of version 1 are gone within 20 s" gone 20 a b
 done_testing

@@ -22,7 +22,7 @@ use std::process::{Child, Command, ExitCode};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use testlib::cases;
-use testlib::event::{poll_one, poll_until};
+use testlib::event::poll_one;
 use testlib::json::Object;
 use testlib::process::raise_file_limit;
 use testlib::sock::{Family, Sock};
@@ -295,8 +295,12 @@ fn run_server(common: &Common, jobs: usize, app: &[String]) -> Result<usize, Str
     })
 }
 
+/// Longest time until all silent connections are there.
+const FLOOD_LIMIT: Duration = Duration::from_secs(20);
+
 /// Runs the command while silent connections wait; returns 0 if it succeeds.
 fn flood(at: SocketAddr, count: usize, begin: bool, app: &[String]) -> Result<usize, String> {
+    let start = Instant::now();
     let mut silent = Vec::new();
     for n in 0..count {
         let sock = Sock::with_flags(Family::Tcp, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)
@@ -308,11 +312,21 @@ fn flood(at: SocketAddr, count: usize, begin: bool, app: &[String]) -> Result<us
             _ => silent.push(sock),
         }
     }
+    for (n, sock) in silent.iter().enumerate() {
+        let left = FLOOD_LIMIT.saturating_sub(start.elapsed());
+        match poll_one(sock, libc::POLLOUT, left.as_millis() as i32) {
+            Ok(bits) if bits & libc::POLLOUT != 0 => {}
+            other => return Err(format!("{n} of {count} connections came up: {other:?}")),
+        }
+    }
+    say(&format!(
+        "# {count} silent connections after {:.1} s",
+        start.elapsed().as_secs_f64()
+    ));
     if begin {
         // Of a Proposal of 512 bytes.
         let head = [0xe2, 0xd4, 0xc3, 0xd9, 1, 2, 0, 0x20];
         for sock in &silent {
-            poll_until(sock, libc::POLLOUT, Duration::from_secs(10))?;
             sock.send(&head, libc::MSG_NOSIGNAL)
                 .map_err(|e| format!("the head of a message cannot be sent: {e}"))?;
         }

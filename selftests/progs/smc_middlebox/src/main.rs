@@ -53,7 +53,8 @@ struct Cli {
     queue: u16,
 }
 
-/// The rules of one run: packets of the port with SYN set go to the queue.
+/// The rules of one run: packets of the port with SYN set go to the queue. What the host sends to
+/// itself meets no middlebox.
 fn ruleset(mode: Mode, port: u16, queue: u16) -> String {
     // Early on arrival, before anything that looks at the option; late on
     // departure, after it was added, which is the first thing that happens.
@@ -69,7 +70,7 @@ fn ruleset(mode: Mode, port: u16, queue: u16) -> String {
         );
         for side in ["sport", "dport"] {
             text += &format!(
-                "  tcp {side} {port} tcp flags & syn == syn queue flags bypass to {queue}\n"
+                "  iifname != \"lo\" tcp {side} {port} tcp flags & syn == syn queue flags bypass to {queue}\n"
             );
         }
         text += " }\n";

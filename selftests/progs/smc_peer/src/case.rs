@@ -3,6 +3,7 @@
 //! What a case is.
 
 use crate::clc::Identity;
+use smc_proto::ids::Version;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 use testlib::event::poll_one;
@@ -14,6 +15,7 @@ pub(crate) struct ClientCase {
     pub(crate) run: fn(&Identity) -> Result<(), String>,
     /// Waits for time-outs, or sends a lot.
     pub(crate) slow: bool,
+    pub(crate) version: Version,
 }
 
 pub(crate) const fn client(
@@ -24,6 +26,7 @@ pub(crate) const fn client(
         name,
         run,
         slow: false,
+        version: Version::V2,
     }
 }
 
@@ -31,6 +34,12 @@ impl ClientCase {
     /// The case takes long.
     pub(crate) const fn slow(mut self) -> ClientCase {
         self.slow = true;
+        self
+    }
+
+    /// The case is about version 1.
+    pub(crate) const fn v1(mut self) -> ClientCase {
+        self.version = Version::V1;
         self
     }
 }
@@ -53,12 +62,19 @@ pub(crate) struct ServerCase {
     pub(crate) app: Must,
     /// Waits for time-outs, or sends a lot.
     pub(crate) slow: bool,
+    pub(crate) version: Version,
 }
 
 impl ServerCase {
     /// The case takes long.
     pub(crate) const fn slow(mut self) -> ServerCase {
         self.slow = true;
+        self
+    }
+
+    /// The case is about version 1.
+    pub(crate) const fn v1(mut self) -> ServerCase {
+        self.version = Version::V1;
         self
     }
 }
@@ -73,6 +89,7 @@ pub(crate) const fn server(
         run,
         app,
         slow: false,
+        version: Version::V2,
     }
 }
 

@@ -2,15 +2,16 @@
 
 //! The handshake over TCP.
 
-use crate::link::{mac_of, Link};
+use crate::link::Link;
+use crate::message::mac_of;
 use smc_proto::ids::{
-    AlertToken, BufSize, Eid, EidList, Gid, GidList, HostName, PathMtu, PeerId, Psn, Qpn, Release,
-    Rkey, RmbeIndex, Version, VirtAddr, OS_TYPE_LINUX,
+    AlertToken, BufSize, Eid, EidList, Gid, GidList, HostName, Ipv4Prefix, Ipv6PrefixList, PathMtu,
+    PeerId, Psn, Qpn, Release, Rkey, RmbeIndex, Version, VirtAddr, OS_TYPE_LINUX,
 };
 use smc_proto::reason::DeclineReason;
 use smc_proto::wire::clc::{
     Accept, Confirm, Decline, Endpoint, FirstContactExt, Header, Message, PathType, Proposal,
-    RdmaEndpoint, V21Limits, V2Fields, V2Offer, HEADER_LEN, MAX_LEN,
+    RdmaEndpoint, V1Offer, V21Limits, V2Fields, V2Offer, HEADER_LEN, MAX_LEN,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -30,6 +31,10 @@ pub(crate) struct Identity {
     pub(crate) eid: Eid,
     /// Differs between cases, so that none meets the link group of another.
     pub(crate) number: u16,
+    /// The version that this peer speaks.
+    pub(crate) version: Version,
+    /// Rings of a link, one for each connection.
+    pub(crate) rings: usize,
 }
 
 impl Identity {
@@ -71,12 +76,36 @@ impl Identity {
         }
     }
 
-    /// A Proposal for version 2 over RDMA.
+    /// A Proposal over RDMA for the version of this peer.
     pub(crate) fn proposal(&self) -> Message {
+        Message::Proposal(match self.version {
+            Version::V1 => self.proposal_v1(),
+            Version::V2 => self.proposal_v2(),
+        })
+    }
+
+    fn proposal_v1(&self) -> Proposal {
+        Proposal {
+            version: 1,
+            typev1: PathType::Rdma,
+            typev2: PathType::None,
+            peer_id: self.peer_id(),
+            v1: Some(V1Offer {
+                gid: self.gid(),
+                mac: mac_of(self.number),
+                subnet: Ipv4Prefix::new(self.own.octets(), 24),
+                v6: Ipv6PrefixList::EMPTY,
+            }),
+            smcd_v1: None,
+            v2: None,
+        }
+    }
+
+    fn proposal_v2(&self) -> Proposal {
         let mut eids = EidList::EMPTY;
         // An empty list of this kind has room for eight.
         let _ = eids.push(self.eid);
-        Message::Proposal(Proposal {
+        Proposal {
             version: 2,
             typev1: PathType::None,
             typev2: PathType::Rdma,
@@ -91,10 +120,10 @@ impl Identity {
                 max_links: 1,
                 ..V2Offer::EMPTY
             }),
-        })
+        }
     }
 
-    /// An Accept for the client's offer.
+    /// An Accept for the client's offer, if it is the first contact in version 2.
     pub(crate) fn accept(&self, link: &Link, ring: usize, first: Option<&V2Offer>) -> Accept {
         let fce = first.map(|offer| FirstContactExt {
             v2_direct: true,
@@ -108,10 +137,10 @@ impl Identity {
             }),
         });
         Accept {
-            version: Version::V2,
+            version: self.version,
             first_contact: first.is_some(),
             endpoint: Endpoint::Rdma(self.endpoint(link, ring)),
-            v2: Some(V2Fields {
+            v2: (self.version == Version::V2).then_some(V2Fields {
                 eid: self.eid,
                 fce,
                 gids: GidList::EMPTY,
@@ -127,7 +156,7 @@ impl Identity {
             let _ = gids.push(self.gid());
         }
         Confirm {
-            version: Version::V2,
+            version: self.version,
             first_contact: accept.first_contact,
             endpoint: Endpoint::Rdma(self.endpoint(link, ring)),
             v2: accept.v2.map(|v2| V2Fields { gids, ..v2 }),
@@ -136,7 +165,7 @@ impl Identity {
 
     pub(crate) fn decline(&self, reason: DeclineReason) -> Message {
         Message::Decline(Decline {
-            version: Version::V2,
+            version: self.version,
             reason,
             peer_id: self.peer_id(),
             out_of_sync: reason.is_out_of_sync(),

@@ -26,6 +26,8 @@ pub(crate) struct Habits {
     pub(crate) rkeys: RkeyHabit,
     /// Buffers that were filled are posted again.
     pub(crate) receives: bool,
+    /// A second link is refused.
+    pub(crate) refuses_links: bool,
 }
 
 impl Habits {
@@ -33,5 +35,6 @@ impl Habits {
         answers_tests: true,
         rkeys: RkeyHabit::Good,
         receives: true,
+        refuses_links: true,
     };
 }

@@ -3,12 +3,16 @@
 //! This peer's end of an RDMA link: sends any bytes, sorts what arrives, and answers what a good
 //! peer answers unless told otherwise.
 
+use crate::clc::Identity;
 use crate::habits::{Habits, RkeyHabit};
+use crate::message::{emit, request, response, test_link};
 use crate::verbs::{status_name, Done, Op, Rdma, Remote, Rights};
-use smc_proto::ids::{Gid, LinkId, Mac, Version};
+use smc_proto::ids::{LinkId, Version};
 use smc_proto::wire::cdc::{self, CdcMessage};
 use smc_proto::wire::clc::RdmaEndpoint;
-use smc_proto::wire::llc::{Body, ConfirmRkey, DeleteRkey, List, Message, RkeyAnswer};
+use smc_proto::wire::llc::{
+    AddLink, Body, ConfirmRkey, DeleteRkey, List, Message, RejectReason, RkeyAnswer,
+};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -27,17 +31,17 @@ const SENDS_AT: usize = RECEIVES * RECEIVE_BYTES;
 pub(crate) const RING: usize = 16384;
 /// Bytes of the guards around each ring. The other side could write there, and must not.
 const GUARD: usize = 4096;
-/// Rings of a link, one for each connection.
+/// Rings of a link, where a case needs no other number.
 pub(crate) const RINGS: usize = 8;
 const RINGS_AT: usize = SENDS_AT + SENDS * SEND_BYTES;
-const RINGS_LEN: usize = RINGS * (GUARD + RING) + GUARD;
 const GUARD_BYTE: u8 = 0xc7;
 
 /// Work requests of receives have this bit in their number.
 const RECEIVE_ID: u64 = 1 << 32;
 
-/// Type of TEST LINK in version 2.
-const TEST_LINK: u8 = 0x27;
+/// Type of TEST LINK, in the bits that are no flags of an answer or of version 2.
+const TEST_LINK: u8 = 0x07;
+const TYPE_BITS: u8 = 0x1f;
 
 /// Longest time for a message to be acknowledged.
 pub(crate) const SEND_LIMIT: Duration = Duration::from_secs(20);
@@ -50,6 +54,8 @@ pub(crate) struct Link {
     lkey: u32,
     rkey: u32,
     psn: u32,
+    version: Version,
+    pub(crate) rings: usize,
     pub(crate) number: LinkId,
     pub(crate) habits: Habits,
     /// CDC messages by the connection's token.
@@ -69,13 +75,14 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Makes a queue pair on the device with address `gid`.
-    pub(crate) fn open(gid: Gid, psn: u32) -> Result<Link, String> {
-        let mut rdma = Rdma::open(gid.0, RINGS_AT + RINGS_LEN)?;
-        let (lkey, _) = rdma.register(0, RINGS_AT + RINGS_LEN, Rights::Local)?;
-        let (_, rkey) = rdma.register(RINGS_AT, RINGS_LEN, Rights::PeerWrites)?;
-        rdma.memory.fill(RINGS_AT, RINGS_LEN, GUARD_BYTE);
-        for n in 0..RINGS {
+    /// Makes a queue pair on the peer's device.
+    pub(crate) fn open(id: &Identity, psn: u32) -> Result<Link, String> {
+        let rings_len = id.rings * (GUARD + RING) + GUARD;
+        let mut rdma = Rdma::open(id.gid().0, RINGS_AT + rings_len)?;
+        let (lkey, _) = rdma.register(0, RINGS_AT + rings_len, Rights::Local)?;
+        let (_, rkey) = rdma.register(RINGS_AT, rings_len, Rights::PeerWrites)?;
+        rdma.memory.fill(RINGS_AT, rings_len, GUARD_BYTE);
+        for n in 0..id.rings {
             rdma.memory.fill(ring_at(n), RING, 0);
         }
         let link = Link {
@@ -83,6 +90,8 @@ impl Link {
             lkey,
             rkey,
             psn,
+            version: id.version,
+            rings: id.rings,
             number: LinkId(1),
             habits: Habits::GOOD,
             cdc: HashMap::new(),
@@ -153,6 +162,11 @@ impl Link {
     /// Why the queue pair does not work any more, if so.
     pub(crate) fn broken(&self) -> Option<i32> {
         self.broken
+    }
+
+    /// Whether the other side can send nothing more: no buffer is left to receive it.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.starved.len() == RECEIVES
     }
 
     /// Takes what has arrived and what has ended.
@@ -245,6 +259,17 @@ impl Link {
                 body: Body::DeleteRkey(DeleteRkey { errors: 0, ..body }),
                 ..reply
             })?,
+            Body::AddLink(body) if self.habits.refuses_links => {
+                let refusal = AddLink {
+                    reject: Some(RejectReason::NO_ALTERNATE_PATH),
+                    ext: None,
+                    ..body
+                };
+                self.post_message(&Message {
+                    body: Body::AddLink(refusal),
+                    ..reply
+                })?;
+            }
             _ => return Ok(false),
         }
         Ok(true)
@@ -259,7 +284,7 @@ impl Link {
             RkeyHabit::WrongKey => body.own.rkey.0 ^= 1,
             _ => {}
         }
-        let bytes = emit(&response(Body::ConfirmRkey(body)));
+        let bytes = self.emit(&response(Body::ConfirmRkey(body)));
         match self.habits.rkeys {
             RkeyHabit::Late(time) => self.late.push_back((Instant::now() + time, bytes)),
             RkeyHabit::Short => drop(self.post_send(&bytes[..20])?),
@@ -282,7 +307,15 @@ impl Link {
     }
 
     fn post_message(&mut self, message: &Message<'_>) -> Result<(), String> {
-        self.post_send(&emit(message)).map(drop)
+        self.post_send(&self.emit(message)).map(drop)
+    }
+
+    /// The bytes of a message: one of version 2 has the form of the link's version.
+    pub(crate) fn emit(&self, message: &Message<'_>) -> Vec<u8> {
+        emit(&Message {
+            version: message.version.min(self.version),
+            ..*message
+        })
     }
 
     fn post(&mut self, op: Op, len: usize, bytes: Option<&[u8]>) -> Result<u64, String> {
@@ -351,7 +384,7 @@ impl Link {
     }
 
     pub(crate) fn send_llc(&mut self, message: &Message<'_>) -> Result<(), String> {
-        self.send(&emit(message))
+        self.send(&self.emit(message))
     }
 
     /// Sends a TEST LINK and waits for its answer.
@@ -386,13 +419,13 @@ impl Link {
         let end = Instant::now() + limit;
         let mut unanswered = 0;
         while Instant::now() < end {
-            let sent = self.post_send(&emit(&request(test_link(0xdd))));
+            let sent = self.post_send(&self.emit(&request(test_link(0xdd))));
             if self.broken.is_some() || (sent.is_ok() && unanswered == 2) {
                 return Ok(());
             }
             let answered = self.wait(Duration::from_millis(700), |link| {
                 let before = link.llc.len();
-                link.llc.retain(|bytes| bytes[0] != TEST_LINK);
+                link.llc.retain(|bytes| bytes[0] & TYPE_BITS != TEST_LINK);
                 (link.llc.len() < before || link.broken.is_some()).then_some(())
             })?;
             unanswered = if answered.is_some() {
@@ -411,7 +444,7 @@ impl Link {
 
     /// Whether anything was written around the rings.
     pub(crate) fn check_guards(&self) -> Result<(), String> {
-        for n in 0..=RINGS {
+        for n in 0..=self.rings {
             let at = RINGS_AT + n * (GUARD + RING);
             let guard = self.rdma.memory.read(at, GUARD);
             if let Some(wrong) = guard.iter().position(|b| *b != GUARD_BYTE) {
@@ -432,46 +465,4 @@ impl Link {
 
 fn ring_at(ring: usize) -> usize {
     RINGS_AT + ring * (GUARD + RING) + GUARD
-}
-
-/// A version 2 request.
-pub(crate) const fn request(body: Body<'_>) -> Message<'_> {
-    Message {
-        version: Version::V2,
-        response: false,
-        body,
-    }
-}
-
-/// A version 2 response.
-pub(crate) const fn response(body: Body<'_>) -> Message<'_> {
-    Message {
-        version: Version::V2,
-        response: true,
-        body,
-    }
-}
-
-pub(crate) const fn test_link<'a>(byte: u8) -> Body<'a> {
-    Body::TestLink(smc_proto::wire::llc::TestLink {
-        user_data: [byte; 16],
-    })
-}
-
-/// The bytes of a message.
-pub(crate) fn emit(message: &Message<'_>) -> Vec<u8> {
-    let mut buf = vec![0; SEND_BYTES];
-    match message.emit(&mut buf) {
-        Ok(len) => {
-            buf.truncate(len);
-            buf
-        }
-        Err(e) => unreachable!("a message of this program cannot be written: {e}"),
-    }
-}
-
-/// MAC address by which this peer is told from others.
-pub(crate) const fn mac_of(number: u16) -> Mac {
-    let [high, low] = number.to_be_bytes();
-    Mac([0x02, 0x5e, 0x5e, 0x00, high, low])
 }

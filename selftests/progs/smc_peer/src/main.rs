@@ -14,13 +14,15 @@ mod clc;
 mod conn;
 mod habits;
 mod link;
+mod message;
 mod session;
 mod verbs;
 
 use clap::{Args, Parser, Subcommand};
 use clc::Identity;
+use link::RINGS;
 use session::Session;
-use smc_proto::ids::Eid;
+use smc_proto::ids::{Eid, Version};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -82,6 +84,10 @@ struct Common {
     /// Also the cases that take long
     #[arg(long)]
     all: bool,
+    /// The cases of version 1 in place of those of version 2; the module must have been told
+    /// v1_over_rocev2=1
+    #[arg(long)]
+    v1: bool,
 }
 
 impl Common {
@@ -92,14 +98,25 @@ impl Common {
             eid: Eid::parse(self.eid.as_bytes())
                 .map_err(|_| format!("'{}' is no enterprise ID", self.eid))?,
             number: number as u16,
+            version: self.version(),
+            rings: RINGS,
         })
     }
 
-    fn wants(&self, name: &str, slow: bool) -> bool {
-        match &self.case {
+    fn version(&self) -> Version {
+        if self.v1 {
+            Version::V1
+        } else {
+            Version::V2
+        }
+    }
+
+    fn wants(&self, name: &str, slow: bool, version: Version) -> bool {
+        let chosen = match &self.case {
             Some(case) => name.starts_with(case.as_str()),
             None => self.all || !slow,
-        }
+        };
+        chosen && version == self.version()
     }
 }
 
@@ -156,7 +173,7 @@ impl Witness<'_> {
 fn run_client(common: &Common, jobs: usize) -> Result<usize, String> {
     let chosen: Vec<_> = cases::client()
         .enumerate()
-        .filter(|(_, c)| common.wants(c.name, c.slow))
+        .filter(|(_, c)| common.wants(c.name, c.slow, c.version))
         .collect();
     if chosen.is_empty() {
         return Err("there is no case of this name: see 'smc_peer list'".into());
@@ -195,7 +212,7 @@ fn run_client(common: &Common, jobs: usize) -> Result<usize, String> {
 fn run_server(common: &Common, app: &[String]) -> Result<usize, String> {
     let chosen: Vec<_> = cases::server()
         .enumerate()
-        .filter(|(_, c)| common.wants(c.name, c.slow))
+        .filter(|(_, c)| common.wants(c.name, c.slow, c.version))
         .collect();
     if chosen.is_empty() {
         return Err("there is no case of this name: see 'smc_peer list'".into());

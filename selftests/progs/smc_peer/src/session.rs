@@ -4,8 +4,9 @@
 
 use crate::clc::{self, Identity, CLC_LIMIT};
 use crate::conn::{Conn, ECHO_LIMIT};
-use crate::link::{emit, mac_of, request, response, Link};
-use smc_proto::ids::{LinkId, LinkUid, Qpn};
+use crate::link::Link;
+use crate::message::{mac_of, request, response};
+use smc_proto::ids::{LinkId, LinkUid, Qpn, Version};
 use smc_proto::wire::clc::{Accept, Confirm, Endpoint, Message, Proposal, RdmaEndpoint, V2Offer};
 use smc_proto::wire::llc::{Body, ConfirmLink, DeleteLink, DeleteLinkReason};
 use std::time::Duration;
@@ -77,7 +78,7 @@ impl Contact {
         }
         Ok(Contact {
             id: id.clone(),
-            link: Link::open(id.gid(), 0x5e_0000 + u32::from(id.number))?,
+            link: Link::open(id, 0x5e_0000 + u32::from(id.number))?,
             peer: rdma_end(&accept.endpoint)?,
             sock,
             accept: Some(accept),
@@ -100,9 +101,13 @@ impl Contact {
         sock: Sock,
         change: impl FnOnce(&mut RdmaEndpoint),
     ) -> Result<Contact, String> {
-        let (_, offer) = read_proposal(&sock)?;
-        let link = Link::open(id.gid(), 0x5e_0000 + u32::from(id.number))?;
-        let mut accept = id.accept(&link, 0, Some(&offer));
+        let offer = match id.version {
+            Version::V1 => clc::read(&sock, CLC_LIMIT).map(|_| None)?,
+            Version::V2 => Some(read_proposal(&sock)?.1),
+        };
+        let link = Link::open(id, 0x5e_0000 + u32::from(id.number))?;
+        let mut accept = id.accept(&link, 0, offer.as_ref());
+        accept.first_contact = true;
         if let Endpoint::Rdma(end) = &mut accept.endpoint {
             change(end);
         }
@@ -130,7 +135,11 @@ impl Contact {
             link: self.link.number,
             link_uid: LinkUid(u32::from(self.id.number)),
             max_links: 1,
-            max_conns: 255,
+            max_conns: if self.id.version == Version::V1 {
+                0
+            } else {
+                255
+            },
             no_rmbe_eyecatcher: true,
         }
     }
@@ -291,7 +300,7 @@ impl Session {
     pub(crate) fn check_guards(&self) -> Result<(), String> {
         self.link.check_guards()?;
         let used = |ring: usize| self.conns.iter().any(|c| c.ring == ring && c.arrived > 0);
-        match (self.conns.len() + 2..crate::link::RINGS)
+        match (self.conns.len() + 2..self.link.rings)
             .find(|&ring| !used(ring) && !self.link.ring_is_untouched(ring))
         {
             Some(ring) => Err(format!("ring {ring} belongs to nobody and was written to")),
@@ -301,7 +310,7 @@ impl Session {
 
     /// Asks the other side to delete all links.
     pub(crate) fn delete_all(&mut self, reason: DeleteLinkReason) -> Result<(), String> {
-        let bytes = emit(&request(Body::DeleteLink(DeleteLink {
+        let bytes = self.link.emit(&request(Body::DeleteLink(DeleteLink {
             link: LinkId(0),
             all: true,
             orderly: true,

@@ -291,6 +291,26 @@ pub(crate) const FORM: &[ClientCase] = &[
             Ok(())
         })
     }),
+    client("token-of-another-link-group", |id| {
+        let mut session = Session::pair(id)?;
+        let other = Identity {
+            number: id.number ^ 0x4000,
+            ..id.clone()
+        };
+        let mut other = Session::pair(&other)?;
+        // Both groups give out the same tokens, so that the one has to be further.
+        let last = other.join()?;
+        other.echo(last, 300)?;
+        let theirs = other.conns[last].peer.token;
+        if session.conns.iter().any(|conn| conn.peer.token == theirs) {
+            return Err("the token is one of this link group".into());
+        }
+        for _ in 0..20 {
+            session.conns[0].send_cdc(&mut session.link, |m| forged(m, theirs.0))?;
+        }
+        session.finish()?;
+        other.finish()
+    }),
     client("token-of-an-ended-connection", |id| {
         let mut session = Session::pair(id)?;
         let mut gone = session.conns.remove(0);

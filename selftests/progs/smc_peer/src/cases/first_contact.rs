@@ -4,7 +4,8 @@
 
 use crate::case::{client, ClientCase};
 use crate::clc::{self, Identity};
-use crate::link::{emit, request, response, test_link, SEND_LIMIT};
+use crate::link::SEND_LIMIT;
+use crate::message::{emit, request, response, test_link};
 use crate::session::{Contact, Session};
 use smc_proto::ids::{Gid, LinkId, Psn, Qpn, Rkey, Version, VirtAddr};
 use smc_proto::reason::DeclineReason as R;

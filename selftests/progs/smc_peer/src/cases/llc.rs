@@ -4,7 +4,8 @@
 
 use crate::case::{client, ClientCase};
 use crate::clc::Identity;
-use crate::link::{emit, mac_of, request, response, test_link, Link};
+use crate::link::Link;
+use crate::message::{emit, mac_of, request, response, test_link};
 use crate::session::Session;
 use smc_proto::ids::{LinkId, LinkUid, PathMtu, Psn, Qpn, Rkey, Version, VirtAddr};
 use smc_proto::wire::llc::{

@@ -5,7 +5,8 @@
 use crate::case::{server, Must, ServerCase};
 use crate::clc::{self, Identity};
 use crate::conn::cursor;
-use crate::link::{emit, mac_of, request, response, test_link, Link, RING, SEND_LIMIT};
+use crate::link::{Link, RING, SEND_LIMIT};
+use crate::message::{emit, mac_of, request, response, test_link};
 use crate::session::{read_proposal, Contact, Session};
 use smc_proto::ids::{Gid, LinkId, PathMtu, Psn, Qpn, Rkey, Version, VirtAddr};
 use smc_proto::reason::DeclineReason as R;
@@ -162,7 +163,7 @@ fn wrong_end(
     change: impl FnOnce(&mut RdmaEndpoint),
 ) -> Result<(), String> {
     let (_, offer) = read_proposal(&sock)?;
-    let link = Link::open(id.gid(), 1)?;
+    let link = Link::open(id, 1)?;
     let mut accept = id.accept(&link, 0, Some(&offer));
     if let Endpoint::Rdma(end) = &mut accept.endpoint {
         change(end);
