@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Every byte arrives, once and unchanged, over SMC-R: message sizes from 1 byte
-# to 64 MiB, rings from 16 to 512 KiB, 1 to 300 connections, killed processes,
+# to 64 MiB, rings from 16 to 512 KiB, 1 to 300 connections, killed processes, resets,
 # half-closes, short answers, urgent data, and all ways of waiting.
 #
 # vm: --topology pair --timeout 1200
@@ -31,6 +31,11 @@ over() {
 }
 
 [ "$FAMILY" != smc ] || need_module
+if [ "$FAMILY" = smc ]; then
+	check "there is no link group yet" test "$(both link_groups)" -eq 0
+	over "200 connections at once make one" --mode churn --conns 200 --parallel 200 --bytes 4K
+	note "$(both link_groups) ends of link groups"
+fi
 part=$(by_form 256K 1M) some=$(by_form 1M 6M) more=$(by_form 8M 24M)
 over "one message of 64 MiB" --bytes 64M --msg-min 64M --msg-max 64M
 over "messages of 1 byte to 64 MiB" --bytes "$more" --bidir --msg-max 64M
@@ -57,6 +62,9 @@ over "short answers, then close" --mode short-reply --conns "$(by_form 150 300)"
 over "urgent data, inline and not" --mode oob --conns 4 --bytes 20K
 over "client processes killed" --mode kill --victim client --conns 12 --bytes 1G --bidir
 over "server processes killed" --mode kill --victim server --conns 12 --bytes 1G --bidir
+for side in client server; do
+	over "connections reset by the $side" --mode abort --victim $side --conns 12 --bytes 1G --bidir
+done
 if [ "$FAMILY" = smc ]; then
 	check "all connections are gone within 20 s" gone 20 a b
 	check "the processors are idle afterwards" cpu_idle
