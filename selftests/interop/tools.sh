@@ -10,6 +10,7 @@
 # slow: the tools are tested on smc_rs in every run
 
 . "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../terminal.sh"
 # Here it is the program that counts, not what other tests ask for by this name.
 unset -f smcr
 own=smc
@@ -51,6 +52,7 @@ check "devices" shows "rxe0 .*ACTIVE" smcr device
 check "details of devices" shows "rxe0 .*ACTIVE" smcr -d device
 check "devices of SMC-D" smcd device
 check "identifiers" shows "^SMC-RS-TEST" smcr ueid
+check "as JSON" shows '"SMC-RS-TEST' smc_ueid list --json
 check "an identifier is added" smcr ueid add TOOLS-1
 check "it is shown" shows "^TOOLS-1" smcr ueid show
 check "and deleted" smcr ueid del TOOLS-1
@@ -100,6 +102,31 @@ else
 	smc_stream ping --family smc --addr "$A" --port 7002 --timeout 20 >/dev/null
 	check "events are watched" wait_for 10 grep -q '"kind":"fallback"' "$WORK/events"
 fi
+
+# 4. The live view on a terminal, beside a connection that moves data.
+start smc_stream ping --family smc --addr "$A" --port 7000 --count 1000000 --size 64K --timeout 400
+rate='[0-9.]+[KM]'
+terminal 30 110 smc top
+check "top on a terminal has the sums" \
+	on_screen "^ Sent $rate/s  Received $rate/s  Connections: 2 over SMC-R, 1 on TCP"
+check "its picture of what was sent" on_screen "^ Sent .* highest $rate bytes/s"
+check "that of what was received" on_screen "^ Received .* highest $rate bytes/s"
+check "the link and its rates" on_screen "^[0-9a-f]{8} +1 +rxe0/1 .* 2 +$rate +$rate"
+show_screen
+press c
+check "the connections" on_screen "^ Connections: 3 ─"
+check "the one that moves data" on_screen ":7000 +SMCR +rxe0 +$rate +$rate"
+check "the one that does not" on_screen ":7000 +SMCR +rxe0 +0 +0 "
+check "the one on TCP" on_screen ":7002 +TCP +- +-"
+press End
+check "the last one is marked" on_screen "^ Connections: 3 of 3 ─"
+smc_stream ping --family smc --addr "$A" --port 7002 --timeout 20 >/dev/null
+check "a fallback is seen" on_screen "^ Fallbacks ─.* highest [1-9][0-9]* in 1 s"
+show_screen
+stop "$started"
+check "data that stops moving is seen" on_screen "^ Sent 0/s  Received 0/s  Connections: 1 over SMC-R, 1 on TCP"
+press q
+check "q ends it" left "exit status: 0"
 vm-sync done
 stop_all
 done_testing
