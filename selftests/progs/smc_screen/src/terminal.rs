@@ -130,14 +130,21 @@ mod tests {
 
     /// What a shell's command leaves on a screen, and how it leaves the terminal.
     fn after(command: &str) -> (String, &'static str) {
+        const BELL: u8 = 7;
         let mut terminal = Terminal::open(4, 20).expect("a terminal");
-        let words = ["sh", "-c", command].map(OsString::from);
+        // Output comes in pieces, and the last of them is not marked by an end of file.
+        let command = format!(r"{command}; printf '\a'");
+        let words = ["sh", "-c", &command].map(OsString::from);
         let mut child = terminal.start(&words).expect("a shell");
         child.wait().expect("it ends");
         let mut buffer = [0; 4096];
         let mut controller = terminal.controller().expect("the other end");
-        let length = controller.read(&mut buffer).expect("its output");
-        terminal.show(&buffer[..length]);
+        let mut ended = false;
+        while !ended {
+            let length = controller.read(&mut buffer).expect("its output");
+            terminal.show(&buffer[..length]);
+            ended = buffer[..length].contains(&BELL);
+        }
         let text = terminal.changed().expect("the first screen");
         assert_eq!(terminal.changed(), None);
         (text, terminal.left_as())
