@@ -265,7 +265,7 @@ pub(super) const MAPPED: &[Script] = &[
             Child(Call::Listen(8)),
             Visit(Version::V4),
             ACCEPT,
-            Child(Call::Nonblock(true)),
+            // It may come a handshake later.
             Child(Call::Accept(SOCK_NONBLOCK)),
             Visit(Version::V6),
             Wait(POLLIN),
