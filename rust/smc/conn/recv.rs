@@ -231,6 +231,9 @@ impl Read<'_> {
         }
         if end {
             self.conn.report_error();
+            if self.copied > 0 {
+                return Ok(Step::Done);
+            }
         }
         self.sock.take_err()?;
         if end || self.sock.shutdown_mask() & shutdown::RCV != 0 {

@@ -71,10 +71,10 @@ impl Connection {
         let mut guard = turn.lock();
         if len == 0 {
             // Nothing can be said, too, only where something could.
-            return self.check_open(sock).map(|()| 0);
+            return self.check_open(sock, 0).map(|()| 0);
         }
         while done < len {
-            match self.send_some(sock, msg, len - done, urgent, corked) {
+            match self.send_some(sock, msg, len, done, urgent, corked) {
                 Ok(0) => {
                     self.count_full_ring();
                     self.with(Conn::writer_sleeps);
@@ -104,35 +104,46 @@ impl Connection {
         Ok(done)
     }
 
-    /// Reports the error of the connection, or that this end has shut its writing side.
-    fn check_open(&self, sock: &Sock) -> Result {
+    /// Reports the error of the connection, or that this end has shut its writing side. `done` bytes went
+    /// before.
+    fn check_open(&self, sock: &Sock, done: usize) -> Result {
         if self.error().is_some() {
-            return Err(self.broken(sock));
+            return Err(self.broken(sock, done));
         }
-        sock.take_err()?;
+        if done == 0 {
+            sock.take_err()?;
+        } else if sock.err() != 0 {
+            return Err(EPIPE);
+        }
         if sock.shutdown_mask() & shutdown::SEND != 0 {
             return Err(EPIPE);
         }
         Ok(())
     }
 
-    /// What a call says that finds the connection ended: the error, once, and `EPIPE` from then on.
-    fn broken(&self, sock: &Sock) -> Error {
+    /// What a call says that finds the connection ended: the error, once, and `EPIPE` from then on. A
+    /// call of which `done` bytes went says that, and leaves the error to the next one.
+    fn broken(&self, sock: &Sock, done: usize) -> Error {
         self.report_error();
+        if done > 0 {
+            return EPIPE;
+        }
         sock.take_err().err().unwrap_or(EPIPE)
     }
 
-    /// Copies what there is room for and posts it; 0 when there is no room.
+    /// Copies what there is room for of what is left of `len` bytes behind the first `done`, and posts
+    /// it; 0 when there is no room.
     fn send_some(
         self: &Arc<Self>,
         sock: &Sock,
         msg: &mut Msg<'_>,
-        left: usize,
+        len: usize,
+        done: usize,
         urgent: bool,
         corked: bool,
     ) -> Result<usize> {
-        self.check_open(sock)?;
-        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        self.check_open(sock, done)?;
+        let left = u32::try_from(len - done).unwrap_or(u32::MAX);
         let mut in_vain = false;
         let spans = self
             .with(|conn| {
@@ -152,7 +163,7 @@ impl Connection {
                 Ok(spans)
             })
             .ok_or(ENOTCONN)?
-            .map_err(|_: SendError| self.broken(sock))?;
+            .map_err(|_: SendError| self.broken(sock, done))?;
         let wanted = spans[0].len as usize + spans[1].len as usize;
         if wanted == 0 {
             return Ok(0);
