@@ -232,7 +232,7 @@ impl Listener {
             self.sock.wake_readable();
         }
         if left > 0 {
-            work::schedule::<_, 0>(&self.global.server_queue, self, DEFERRED_MS);
+            work::schedule::<_, 0>(&self.global.listener_queue, self, DEFERRED_MS);
         }
     }
 
