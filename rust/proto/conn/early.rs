@@ -58,9 +58,7 @@ fn join(earlier: &CdcMessage, message: &CdcMessage) -> CdcMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conn::{Conn, ConnParams, Events};
     use crate::ids::AlertToken;
-    use crate::window::Mover;
     use crate::wire::cdc::{ConnFlags, RawCursor};
 
     fn message(seq: u16, count: u32, prod_flags: ProdFlags) -> CdcMessage {
@@ -75,29 +73,6 @@ mod tests {
     }
 
     const URGENT: ProdFlags = ProdFlags::URGENT_PENDING.with(ProdFlags::URGENT_PRESENT);
-
-    #[test]
-    fn an_urgent_byte_before_the_end_of_the_stream_stays_urgent() {
-        let mut early = Early::NONE;
-        early.note(&message(1, 3, ProdFlags::URGENT_PENDING));
-        early.note(&message(2, 4, URGENT));
-        early.note(&CdcMessage {
-            conn_flags: ConnFlags::SENDING_DONE,
-            ..message(3, 4, ProdFlags::NONE)
-        });
-        let mut conn = Conn::new(ConnParams {
-            peer_token: AlertToken(1),
-            send_len: 64,
-            peer_len: 64,
-            rmbe_len: 64,
-            mover: Mover::Adapter,
-        });
-        conn.activate();
-        let events = conn.on_cdc(&early.message().unwrap()).unwrap();
-        assert!(events.contains(Events::URGENT.with(Events::PEER_DONE)));
-        assert_eq!(conn.urgent_wanted(), Some(3));
-        assert_eq!(conn.readable(), 3);
-    }
 
     #[test]
     fn a_mark_does_not_move_to_a_byte_behind_it() {

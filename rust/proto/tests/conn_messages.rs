@@ -2,7 +2,7 @@
 
 //! Single CDC messages that a connection must take, refuse or ignore.
 
-use smc_proto::conn::{CloseError, Conn, ConnParams, Events, SendError, Violation};
+use smc_proto::conn::{CloseError, Conn, ConnParams, Early, Events, SendError, Violation};
 use smc_proto::ids::AlertToken;
 use smc_proto::state::ConnState;
 use smc_proto::window::Mover;
@@ -283,4 +283,25 @@ fn a_peer_that_waits_behind_its_urgent_byte_has_not_vanished() {
         conn.next_cdc();
         assert_ne!(conn.peer_vanished(), Events::NONE);
     }
+}
+
+#[test]
+fn an_urgent_byte_before_the_end_of_the_stream_stays_urgent() {
+    let urgent = ProdFlags::URGENT_PENDING.with(ProdFlags::URGENT_PRESENT);
+    let with = |seq, prod, prod_flags| CdcMessage {
+        prod_flags,
+        ..message(seq, prod)
+    };
+    let mut early = Early::NONE;
+    early.note(&with(1, 3, ProdFlags::URGENT_PENDING));
+    early.note(&with(2, 4, urgent));
+    early.note(&CdcMessage {
+        conn_flags: ConnFlags::SENDING_DONE,
+        ..message(3, 4)
+    });
+    let mut conn = victim();
+    let events = conn.on_cdc(&early.message().unwrap()).unwrap();
+    assert!(events.contains(Events::URGENT.with(Events::PEER_DONE)));
+    assert_eq!(conn.urgent_wanted(), Some(3));
+    assert_eq!(conn.readable(), 3);
 }
