@@ -43,6 +43,8 @@ int smc_rs_helper_sock_error(struct sock *sk);
 bool smc_rs_helper_sock_flag(const struct sock *sk, int flag);
 void smc_rs_helper_sock_set_flag(struct sock *sk, int flag);
 void smc_rs_helper_sock_reset_flag(struct sock *sk, int flag);
+struct mem_cgroup *smc_rs_helper_sock_payer(const struct sock *sk);
+void smc_rs_helper_sock_pay_for(const struct sock *owner, struct sock *sk);
 u32 smc_rs_helper_sock_uid(const struct sock *sk);
 struct inode *smc_rs_helper_sock_inode(struct socket *sock);
 void smc_rs_helper_callback_read_lock(struct sock *sk);

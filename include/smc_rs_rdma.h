@@ -58,10 +58,15 @@ void smc_rs_helper_flush_workqueue(struct workqueue_struct *wq);
 bool smc_rs_helper_queue_bh_work(struct work_struct *work);
 
 /* mem.c */
-struct page *smc_rs_helper_alloc_run(int nid, gfp_t gfp, unsigned int order);
+struct mem_cgroup;
+void smc_rs_helper_payer_get(struct mem_cgroup *payer);
+void smc_rs_helper_payer_put(struct mem_cgroup *payer);
+struct page *smc_rs_helper_alloc_run(struct mem_cgroup *payer, int nid, gfp_t gfp,
+				     unsigned int order);
 void smc_rs_helper_free_pages(struct page *page, unsigned int order);
 void *smc_rs_helper_page_address(struct page *page);
-void *smc_rs_helper_alloc_mapped_run(int nid, gfp_t gfp, unsigned int count);
+void *smc_rs_helper_alloc_mapped_run(struct mem_cgroup *payer, int nid, gfp_t gfp,
+				     unsigned int count);
 void smc_rs_helper_free_mapped_run(void *addr);
 void smc_rs_helper_copy(void *to, const void *from, size_t len);
 void smc_rs_helper_clear(void *to, size_t len);

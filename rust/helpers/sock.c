@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Shims for the inline functions of net/sock.h. */
+#include <linux/memcontrol.h>
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/rwsem.h>
 #include <linux/sched/signal.h>
 #include <linux/sockptr.h>
 #include <linux/wait.h>
+#include <net/proto_memory.h>
 #include <net/sock.h>
 #include "smc_rs.h"
 
@@ -75,6 +77,55 @@ void smc_rs_helper_sock_set_flag(struct sock *sk, int flag)
 void smc_rs_helper_sock_reset_flag(struct sock *sk, int flag)
 {
 	sock_reset_flag(sk, flag);
+}
+
+/* The control group that pays for the socket's memory, with a reference, or NULL. */
+struct mem_cgroup *smc_rs_helper_sock_payer(const struct sock *sk)
+{
+	struct mem_cgroup *payer = mem_cgroup_from_sk(sk);
+
+	if (payer)
+		smc_rs_helper_payer_get(payer);
+	return payer;
+}
+
+/*
+ * From now on `owner`'s control group pays for the socket, if none does yet, as
+ * after accept() by the owner. What the socket has already is charged: that is
+ * done with an allocation of as much, which counts for the protocol as well and
+ * is taken back there. Interrupts of the network charge without regard to limits
+ * and without reclaim, and so does this.
+ */
+void smc_rs_helper_sock_pay_for(const struct sock *owner, struct sock *sk)
+{
+#ifdef CONFIG_MEMCG
+	struct mem_cgroup *payer = mem_cgroup_from_sk(owner);
+	int pages;
+
+	if (!payer || !sk_has_account(sk))
+		return;
+	lock_sock(sk);
+	if (mem_cgroup_from_sk(sk))
+		goto out;
+	css_get(&payer->css);
+	sk->sk_memcg = payer;
+	pages = sk_mem_pages(sk->sk_forward_alloc + sk_rmem_alloc_get(sk) + sk->sk_wmem_queued);
+	if (pages <= 0)
+		goto out;
+	local_bh_disable();
+	if (__sk_mem_schedule(sk, pages << PAGE_SHIFT, SK_MEM_RECV)) {
+		sk_forward_alloc_add(sk, -(pages << PAGE_SHIFT));
+		if (!sk->sk_bypass_prot_mem)
+			sk_memory_allocated_sub(sk, pages);
+	} else {
+		/* TCP has too much memory as a whole. */
+		sk->sk_memcg = NULL;
+		css_put(&payer->css);
+	}
+	local_bh_enable();
+out:
+	release_sock(sk);
+#endif
 }
 
 u32 smc_rs_helper_sock_uid(const struct sock *sk)

@@ -136,7 +136,10 @@ mod kapi {
         },
     };
     use smc_kapi::{
-        mem::PageRun,
+        mem::{
+            PageRun,
+            Payer, //
+        },
         work, //
     };
 
@@ -211,8 +214,13 @@ mod kapi {
 
     #[test]
     fn contiguous_pages_are_one_range() {
-        assert!(works(PageRun::alloc(4 * PAGE_SIZE, GFP_KERNEL, None)));
-        assert!(PageRun::alloc(3 * PAGE_SIZE, GFP_KERNEL, None).is_err());
+        assert!(works(PageRun::alloc(
+            4 * PAGE_SIZE,
+            GFP_KERNEL,
+            None,
+            &Payer::NOBODY
+        )));
+        assert!(PageRun::alloc(3 * PAGE_SIZE, GFP_KERNEL, None, &Payer::NOBODY).is_err());
     }
 
     #[test]
@@ -220,11 +228,12 @@ mod kapi {
         assert!(works(PageRun::alloc_mapped(
             4 * PAGE_SIZE,
             GFP_KERNEL,
-            None
+            None,
+            &Payer::NOBODY
         )));
-        assert!(PageRun::alloc_mapped(3 * PAGE_SIZE, GFP_KERNEL, None).is_ok());
-        assert!(PageRun::alloc_mapped(PAGE_SIZE + 1, GFP_KERNEL, None).is_err());
-        assert!(PageRun::alloc_mapped(0, GFP_KERNEL, None).is_err());
+        assert!(PageRun::alloc_mapped(3 * PAGE_SIZE, GFP_KERNEL, None, &Payer::NOBODY).is_ok());
+        assert!(PageRun::alloc_mapped(PAGE_SIZE + 1, GFP_KERNEL, None, &Payer::NOBODY).is_err());
+        assert!(PageRun::alloc_mapped(0, GFP_KERNEL, None, &Payer::NOBODY).is_err());
     }
 
     #[test]

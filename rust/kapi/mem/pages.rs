@@ -5,7 +5,7 @@
 //! C headers: [`include/linux/gfp.h`](srctree/include/linux/gfp.h),
 //! [`include/linux/vmalloc.h`](srctree/include/linux/vmalloc.h)
 
-use super::flags;
+use super::{flags, Payer};
 use crate::sys;
 use core::ptr::NonNull;
 use kernel::alloc::Flags;
@@ -54,12 +54,13 @@ impl PageRun {
     /// least a page.
     ///
     /// `node` is the NUMA node to prefer. The allocation does not try hard: the caller can fall
-    /// back to less. May sleep if `flags` allow it.
+    /// back to less. It kills nobody where `payer` is at its limit. May sleep if `flags` allow it.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for a length that is not possible, `ENOMEM` when there is no such run.
-    pub fn alloc(len: usize, flags: Flags, node: Option<i32>) -> Result<Self> {
+    /// `EINVAL` for a length that is not possible, `ENOMEM` when there is no such run or `payer` may
+    /// not have it.
+    pub fn alloc(len: usize, flags: Flags, node: Option<i32>, payer: &Payer) -> Result<Self> {
         if !len.is_power_of_two() || len < PAGE_SIZE {
             return Err(EINVAL);
         }
@@ -69,8 +70,9 @@ impl PageRun {
         }
         let gfp = flags::as_raw(flags);
         let node = node.unwrap_or(bindings::NUMA_NO_NODE);
-        // SAFETY: The flags are valid and the order is in range; a node of -1 means any.
-        let page = unsafe { sys::smc_rs_helper_alloc_run(node, gfp, order) };
+        // SAFETY: The flags are valid and the order is in range; a node of -1 means any; `payer`
+        // holds a reference to its group.
+        let page = unsafe { sys::smc_rs_helper_alloc_run(payer.as_ptr(), node, gfp, order) };
         let page = NonNull::new(page).ok_or(ENOMEM)?;
         // SAFETY: `page` was just allocated; without `__GFP_HIGHMEM` it has a kernel address.
         let addr = unsafe { sys::smc_rs_helper_page_address(page.as_ptr()) };
@@ -84,12 +86,19 @@ impl PageRun {
 
     /// Allocates `len` bytes, a multiple of the page size, whose pages may lie anywhere in memory.
     ///
-    /// `node` is the NUMA node to prefer. Of the pages none is tried hard for. Sleeps.
+    /// `node` is the NUMA node to prefer. Of the pages none is tried hard for, and nobody is killed
+    /// where `payer` is at its limit. Sleeps.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for a length that is not possible, `ENOMEM` when there are not so many pages.
-    pub fn alloc_mapped(len: usize, flags: Flags, node: Option<i32>) -> Result<Self> {
+    /// `EINVAL` for a length that is not possible, `ENOMEM` when there are not so many pages or
+    /// `payer` may not have them.
+    pub fn alloc_mapped(
+        len: usize,
+        flags: Flags,
+        node: Option<i32>,
+        payer: &Payer,
+    ) -> Result<Self> {
         might_sleep();
         let count = u32::try_from(len / PAGE_SIZE).map_err(|_| EINVAL)?;
         if count == 0 || len % PAGE_SIZE != 0 {
@@ -97,9 +106,10 @@ impl PageRun {
         }
         let gfp = flags::as_raw(flags);
         let node = node.unwrap_or(bindings::NUMA_NO_NODE);
+        let payer = payer.as_ptr();
         // SAFETY: The flags are valid, the count is not 0, and sleeping is allowed; a node of -1
-        // means any.
-        let addr = unsafe { sys::smc_rs_helper_alloc_mapped_run(node, gfp, count) };
+        // means any; the caller's payer holds a reference to its group.
+        let addr = unsafe { sys::smc_rs_helper_alloc_mapped_run(payer, node, gfp, count) };
         // INVARIANT: The run was just allocated and only `drop` frees it.
         Ok(Self {
             addr: NonNull::new(addr.cast()).ok_or(ENOMEM)?,

@@ -19,6 +19,7 @@ mod family_ops;
 mod inet_outer;
 mod inet_protocol;
 mod outer;
+mod payer;
 mod tcp_header;
 mod tcp_hooks;
 mod tcp_linger;

@@ -124,7 +124,7 @@ fn first_contact(
     });
     let link = group.create_link().map_err(resource_reason)?;
     let conn = group
-        .reserve(hs.receive, hs.send, hs.names()?)
+        .reserve(&hs.wish, hs.names()?)
         .map_err(resource_reason)?;
     let mut reservation = Reservation::new(conn.clone());
     link.connect(&accepted.peer, accepted.mtu, terms.routed)
@@ -172,7 +172,7 @@ fn join(
 fn reserve_when_free(hs: &Handshake<'_>, group: &Arc<LinkGroup>) -> Result<Arc<Connection>, Stop> {
     let deadline = now_ms() + FULL_WAIT_MS;
     loop {
-        match group.reserve(hs.receive, hs.send, hs.names()?) {
+        match group.reserve(&hs.wish, hs.names()?) {
             Err(ENOSPC) if now_ms() < deadline => fsleep(Delta::from_millis(10)),
             result => return Ok(result.map_err(resource_reason)?),
         }

@@ -29,10 +29,7 @@ use smc_proto::{
         LateClc,
         Outcome, //
     },
-    ids::{
-        BufSize,
-        Version, //
-    },
+    ids::Version,
     reason::DeclineReason,
     wire::{
         self,
@@ -55,6 +52,7 @@ use crate::smc::{
     },
     global::Global,
     lgr::{
+        buffers::Wish,
         Ending,
         LinkGroup, //
     },
@@ -73,10 +71,7 @@ pub(crate) struct Handshake<'a> {
     pub(crate) side: Side,
     /// Times the steps.
     pub(crate) clock: &'a Clock,
-    /// Size of the send ring.
-    pub(crate) send: BufSize,
-    /// Size of the RMB element.
-    pub(crate) receive: BufSize,
+    pub(crate) wish: Wish,
 }
 
 /// How a handshake ended.

@@ -107,7 +107,7 @@ fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>,
                 // CAST: at most `PENDING_WAIT_MS`.
                 group.wait_settled(deadline.saturating_sub(now_ms()) as u32);
             }
-            Found::Active(group) => match group.reserve(hs.receive, hs.send, hs.names()?) {
+            Found::Active(group) => match group.reserve(&hs.wish, hs.names()?) {
                 Ok(conn) => return join(hs, selected, &group, conn),
                 // Full or ending meanwhile: look again.
                 Err(ENOSPC) | Err(ENOLINK) => {}
@@ -127,7 +127,7 @@ fn first_contact(
     let contact = FirstContact::new(group.clone());
     let link = group.create_link().map_err(resource_reason)?;
     let conn = group
-        .reserve(hs.receive, hs.send, hs.names()?)
+        .reserve(&hs.wish, hs.names()?)
         .map_err(resource_reason)?;
     let mut reservation = Reservation::new(conn.clone());
     hs.done(Step::FirstContact);

@@ -5,6 +5,9 @@
 //! Buffers go back to the pool when a connection is done with them and to the page
 //! allocator when they have not been used for a while.
 //!
+//! Their memory is charged to the socket that they were made for, until it is freed. They are
+//! therefore given only to sockets of the same payer: nobody pays for what others use.
+//!
 //! Taking and trimming happen in process context under the pool's mutex. Giving back may happen
 //! anywhere, so it only changes marks.
 
@@ -25,7 +28,8 @@ use smc_kapi::{
     mem::{
         Direction,
         DmaMapping,
-        PageRun, //
+        PageRun,
+        Payer, //
     },
     module::now_ms,
     rdma::{
@@ -62,9 +66,19 @@ const IDLE_MS: u64 = 10_000;
 /// RMBs of a link group, the protocol's limit.
 const MAX_RMBS: usize = 255;
 
+/// The buffers that a connection is to have, and who pays for them.
+pub(crate) struct Wish {
+    /// Size of the send ring.
+    pub(crate) send: BufSize,
+    /// Size of the RMB element.
+    pub(crate) receive: BufSize,
+    pub(crate) payer: Payer,
+}
+
 /// Memory of a send ring and its place in the pool.
 pub(crate) struct SendBuffer {
     size: BufSize,
+    payer: Payer,
     pages: Arc<PageRun>,
     sge: Sge,
     in_use: Atomic<bool>,
@@ -134,14 +148,16 @@ impl BufferPool {
         }
     }
 
-    /// Takes an element of `size`, or of a smaller size if memory is short.
+    /// Takes an element of the size wished for, or of a smaller size if memory is short.
     pub(crate) fn take_element(
         &mut self,
         net: &Arc<NetState>,
         link: &Link,
-        size: BufSize,
+        wish: &Wish,
     ) -> Result<TakenElement> {
-        with_smaller_sizes(size, |size| self.take_element_of(net, link, size))
+        with_smaller_sizes(wish.receive, |size| {
+            self.take_element_of(net, link, size, &wish.payer)
+        })
     }
 
     fn take_element_of(
@@ -149,9 +165,10 @@ impl BufferPool {
         net: &Arc<NetState>,
         link: &Link,
         size: BufSize,
+        payer: &Payer,
     ) -> Result<TakenElement> {
         let mut in_use: u16 = 0;
-        for (rmb, _) in self.rmbs.iter().filter(|(rmb, _)| rmb.size() == size) {
+        for (rmb, _) in self.rmbs.iter().filter(|(rmb, _)| rmb.suits(size, payer)) {
             if let Some(element) = rmb.take() {
                 return Ok(TakenElement {
                     element,
@@ -163,7 +180,7 @@ impl BufferPool {
         if self.rmbs.len() >= MAX_RMBS {
             return Err(ENOSPC);
         }
-        let (rmb, mr) = new_rmb(net, link, self.kind, size, next_slab(size, in_use))?;
+        let (rmb, mr) = new_rmb(net, link, self.kind, size, payer, next_slab(size, in_use))?;
         let element = rmb.take().ok_or(ENOMEM)?;
         self.rmbs.push((rmb, mr), GFP_KERNEL)?;
         Ok(TakenElement {
@@ -172,14 +189,17 @@ impl BufferPool {
         })
     }
 
-    /// Takes a send ring of `size`, or of a smaller size if memory is short; says whether it is new.
+    /// Takes a send ring of the size wished for, or of a smaller size if memory is short; says whether
+    /// it is new.
     pub(crate) fn take_ring(
         &mut self,
         net: &Arc<NetState>,
         link: &Link,
-        size: BufSize,
+        wish: &Wish,
     ) -> Result<(SendRing, bool)> {
-        with_smaller_sizes(size, |size| self.take_ring_of(net, link, size))
+        with_smaller_sizes(wish.send, |size| {
+            self.take_ring_of(net, link, size, &wish.payer)
+        })
     }
 
     fn take_ring_of(
@@ -187,15 +207,17 @@ impl BufferPool {
         net: &Arc<NetState>,
         link: &Link,
         size: BufSize,
+        payer: &Payer,
     ) -> Result<(SendRing, bool)> {
-        for (buffer, _) in self.rings.iter().filter(|(buffer, _)| buffer.size == size) {
+        let suits = |buffer: &SendBuffer| buffer.size == size && buffer.payer == *payer;
+        for (buffer, _) in self.rings.iter().filter(|(buffer, _)| suits(buffer)) {
             // ORDERING: pairs with the Release of the last user.
             if !buffer.in_use.load(Acquire) {
                 buffer.in_use.store(true, Relaxed);
                 return Ok((SendRing(buffer.clone()), false));
             }
         }
-        let (buffer, mapping) = new_ring(net, link, self.kind, size)?;
+        let (buffer, mapping) = new_ring(net, link, self.kind, size, payer)?;
         self.rings.push((buffer.clone(), mapping), GFP_KERNEL)?;
         Ok((SendRing(buffer), true))
     }
@@ -262,9 +284,10 @@ fn new_ring(
     link: &Link,
     kind: BufferType,
     size: BufSize,
+    payer: &Payer,
 ) -> Result<(Arc<SendBuffer>, RingMapping)> {
     let device = link.device();
-    let pages = kind.alloc(size.bytes() as usize, device.node())?;
+    let pages = kind.alloc(size.bytes() as usize, device.node(), payer)?;
     let mapping = map_payload(device, &pages, Direction::ToDevice)?;
     let (sge, region) = if pages.is_contiguous() {
         (link.pd.sge(&mapping, 0, pages.len())?, None)
@@ -276,6 +299,7 @@ fn new_ring(
     let buffer = Arc::new(
         SendBuffer {
             size,
+            payer: payer.clone(),
             _charge: net.charge(pages.len()),
             pages,
             sge,

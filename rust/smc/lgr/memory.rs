@@ -11,7 +11,8 @@ use smc_kapi::{
     mem::{
         Direction,
         DmaMapping,
-        PageRun, //
+        PageRun,
+        Payer, //
     },
     pr_warn_ratelimited,
     rdma::Device, //
@@ -73,12 +74,17 @@ impl BufferType {
     ///
     /// # Errors
     ///
-    /// `ENOMEM` when there is no such memory that is easy to have.
-    pub(super) fn alloc(self, len: usize, node: Option<i32>) -> Result<Arc<PageRun>> {
-        let physical = || PageRun::alloc(len.next_power_of_two(), GFP_KERNEL, node);
+    /// `ENOMEM` when there is no such memory that is easy to have, or `payer` may not have so much.
+    pub(super) fn alloc(
+        self,
+        len: usize,
+        node: Option<i32>,
+        payer: &Payer,
+    ) -> Result<Arc<PageRun>> {
+        let physical = || PageRun::alloc(len.next_power_of_two(), GFP_KERNEL, node, payer);
         let anywhere = || {
             let len = page_align(len).ok_or(EINVAL)?;
-            PageRun::alloc_mapped(len, GFP_KERNEL, node)
+            PageRun::alloc_mapped(len, GFP_KERNEL, node, payer)
         };
         let pages = match self {
             BufferType::Physical => physical(),

@@ -47,7 +47,6 @@ use smc_kapi::{
 use smc_proto::{
     ids::{
         AlertToken,
-        BufSize,
         Eid,
         Gid,
         LinkUid,
@@ -80,7 +79,10 @@ use crate::smc::{
         Dir, //
     },
 };
-use buffers::BufferPool;
+use buffers::{
+    BufferPool,
+    Wish, //
+};
 use inbox::Inbox;
 use llc::Llc;
 use memory::BufferType;
@@ -315,12 +317,7 @@ impl LinkGroup {
     ///
     /// `ENOSPC` when the group is full, `ENOLINK` when it is ending, `EREMOTEIO` or `EBUSY` when the
     /// peer does not take the key of a new buffer, `ENOMEM`.
-    pub(crate) fn reserve(
-        self: &Arc<Self>,
-        receive: BufSize,
-        send: BufSize,
-        names: Names,
-    ) -> Result<Arc<Connection>> {
+    pub(crate) fn reserve(self: &Arc<Self>, wish: &Wish, names: Names) -> Result<Arc<Connection>> {
         let link = self.link().ok_or(ENOLINK)?;
         let (rmb, ring) = {
             let mut pool = self.buffers.lock();
@@ -328,18 +325,18 @@ impl LinkGroup {
             if self.is_ending() {
                 return Err(ENOLINK);
             }
-            let taken = pool.take_element(&self.net, &link, receive)?;
+            let taken = pool.take_element(&self.net, &link, wish)?;
             if taken.is_new_rmb && self.state() == State::Active {
                 if let Err(error) = self.announce(&link, &pool, taken.element.rmb()) {
                     pool.discard(taken.element.rmb());
                     return Err(error);
                 }
             }
-            let (ring, is_new_ring) = pool.take_ring(&self.net, &link, send)?;
+            let (ring, is_new_ring) = pool.take_ring(&self.net, &link, wish)?;
             let traffic = &self.net.stats.traffic;
-            let (rx, wanted) = (taken.element.len(), receive.bytes());
+            let (rx, wanted) = (taken.element.len(), wish.receive.bytes());
             traffic.buffer(Dir::Rx, rx, wanted, taken.is_new_rmb);
-            traffic.buffer(Dir::Tx, ring.len(), send.bytes(), is_new_ring);
+            traffic.buffer(Dir::Tx, ring.len(), wish.send.bytes(), is_new_ring);
             (taken.element, ring)
         };
         let (index, token) = self.take_token()?;

@@ -14,7 +14,8 @@ use kernel::{
 use smc_kapi::{
     mem::{
         Direction,
-        PageRun, //
+        PageRun,
+        Payer, //
     },
     module::now_ms,
     new_spinlock_bh,
@@ -51,6 +52,8 @@ use crate::smc::{
 pub(crate) struct Rmb {
     size: BufSize,
     pages: Arc<PageRun>,
+    /// The memory is charged to it, so only its sockets get elements.
+    payer: Payer,
     rkey: Rkey,
     address: VirtAddr,
     #[pin]
@@ -69,6 +72,7 @@ impl Rmb {
     fn new(
         net: &Arc<NetState>,
         pages: Arc<PageRun>,
+        payer: &Payer,
         mr: &Mr,
         size: BufSize,
         count: u8,
@@ -82,6 +86,7 @@ impl Rmb {
             try_pin_init!(Self {
                 size,
                 pages,
+                payer: payer.clone(),
                 rkey: Rkey(mr.rkey()),
                 address: VirtAddr(mr.iova()),
                 state <- new_spinlock_bh!(RmbState {
@@ -95,9 +100,9 @@ impl Rmb {
         )
     }
 
-    /// Bytes of each element.
-    pub(super) fn size(&self) -> BufSize {
-        self.size
+    /// Whether its elements are of this size and paid for by `payer`.
+    pub(super) fn suits(&self, size: BufSize, payer: &Payer) -> bool {
+        self.size == size && self.payer == *payer
     }
 
     /// Bytes of memory.
@@ -217,6 +222,7 @@ pub(super) fn new_rmb(
     link: &Link,
     kind: BufferType,
     size: BufSize,
+    payer: &Payer,
     count: u8,
 ) -> Result<(Arc<Rmb>, Arc<Mr>)> {
     let element = size.bytes() as usize;
@@ -224,12 +230,12 @@ pub(super) fn new_rmb(
     let limit = device.max_fast_reg_pages() as usize * kernel::page::PAGE_SIZE / element;
     let mut count = elements_within(usize::from(count), limit);
     loop {
-        match kind.alloc(element * count, device.node()) {
+        match kind.alloc(element * count, device.node(), payer) {
             Ok(pages) => {
                 let mapping = map_payload(device, &pages, Direction::FromDevice)?;
                 let mr = Mr::new(&link.pd, &mapping)?;
                 let count = u8::try_from(count).map_err(|_| EINVAL)?;
-                return Ok((Rmb::new(net, pages, &mr, size, count)?, mr));
+                return Ok((Rmb::new(net, pages, payer, &mr, size, count)?, mr));
             }
             Err(error) if count == 1 => return Err(error),
             Err(_) => count /= 2,

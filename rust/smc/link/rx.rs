@@ -13,7 +13,8 @@ use smc_kapi::{
     mem::{
         Direction,
         DmaMapping,
-        PageRun, //
+        PageRun,
+        Payer, //
     },
     rdma::{
         Completion,
@@ -50,7 +51,7 @@ impl ReceiveMemory {
     pub(super) fn new(pd: &Pd, net: &Arc<NetState>, depth: u32) -> Result<Self> {
         let device = pd.device();
         let bytes = (depth as usize * RECEIVE_BYTES).next_power_of_two();
-        let pages = PageRun::alloc(bytes, GFP_KERNEL, device.node())?;
+        let pages = PageRun::alloc(bytes, GFP_KERNEL, device.node(), &Payer::NOBODY)?;
         let pages = Arc::new(pages, GFP_KERNEL)?;
         Ok(Self {
             _charge: net.charge(pages.len()),

@@ -16,7 +16,8 @@ use smc_kapi::{
     mem::{
         Direction,
         DmaMapping,
-        PageRun, //
+        PageRun,
+        Payer, //
     },
     rdma::{
         Completion,
@@ -76,7 +77,7 @@ impl SendMemory {
         let device = pd.device();
         let (offset, len) = slot_range(SLOTS as u32 - 1);
         let bytes = (offset + len).next_power_of_two() as usize;
-        let pages = PageRun::alloc(bytes, GFP_KERNEL, device.node())?;
+        let pages = PageRun::alloc(bytes, GFP_KERNEL, device.node(), &Payer::NOBODY)?;
         let pages = Arc::new(pages, GFP_KERNEL)?;
         Ok(Self {
             _charge: net.charge(pages.len()),

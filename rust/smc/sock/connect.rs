@@ -37,7 +37,7 @@ use smc_kapi::{
 use smc_proto::reason::DeclineReason;
 
 use super::{
-    buffer_size,
+    buffers_of,
     disconnect::disconnect,
     shutdown::shut_connection,
     wait::wait_until,
@@ -251,8 +251,7 @@ impl Connecting {
             tcp: &self.tcp,
             side: Side::Client,
             clock,
-            send: buffer_size(self.sock.sndbuf()),
-            receive: buffer_size(self.sock.rcvbuf()),
+            wish: buffers_of(&self.sock),
         })
     }
 

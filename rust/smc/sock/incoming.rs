@@ -43,7 +43,7 @@ use smc_proto::{
 };
 
 use super::{
-    buffer_size,
+    buffers_of,
     listen::Listener,
     ready::Outcome, //
 };
@@ -203,8 +203,7 @@ impl ServerHandshake {
             tcp: &self.tcp,
             side: Side::Server,
             clock: &self.clock,
-            send: buffer_size(listener.sock.sndbuf()),
-            receive: buffer_size(listener.sock.rcvbuf()),
+            wish: buffers_of(&listener.sock),
         })
     }
 

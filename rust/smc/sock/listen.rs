@@ -444,6 +444,7 @@ fn install(listener: &Listener, ready: Ready, new: NewSocket<'_, SmcSocket>) -> 
             return Err(error);
         }
     };
+    tcp.charge_to(&sock);
     sock.copy_options_from(&tcp);
     sock.set_sndbuf(listener.sock.sndbuf());
     sock.set_rcvbuf(listener.sock.rcvbuf());

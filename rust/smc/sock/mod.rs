@@ -55,6 +55,7 @@ use smc_proto::{
 use crate::smc::{
     conn::Connection,
     events,
+    lgr::buffers::Wish,
     netns::NetState,
     stats::Side, //
 };
@@ -259,8 +260,17 @@ impl SmcSocket {
     }
 }
 
+/// The buffers for a connection of `sock`, or of a listener's: its own control group pays for them.
+pub(crate) fn buffers_of(sock: &Sock) -> Wish {
+    Wish {
+        send: buffer_size(sock.sndbuf()),
+        receive: buffer_size(sock.rcvbuf()),
+        payer: sock.payer(),
+    }
+}
+
 /// Buffer size for the connection of a socket: half of what the socket layer accounts for.
-pub(crate) fn buffer_size(socket_bytes: i32) -> BufSize {
+fn buffer_size(socket_bytes: i32) -> BufSize {
     // SMC-R peers on Linux accept up to 512 MiB, the RFC allows 512 KiB.
     let bytes = u32::try_from(socket_bytes / 2).unwrap_or(0);
     core::cmp::min(BufSize::from_bytes_ceil(bytes), BufSize::MAX_RFC)
