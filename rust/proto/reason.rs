@@ -109,8 +109,9 @@ reasons! {
         "the peer wants eyecatchers in the receive buffers",
         "Update the SMC implementation of the peer.";
     OPTUNSUPP = 0x0306_0000,
-        "the program asked for TCP Fast Open",
-        "SMC cannot be combined with it: switch TCP Fast Open off in the program.";
+        "the program asked for TCP Fast Open, or BPF has the connection in a map of sockets",
+        "SMC cannot be combined with either: switch TCP Fast Open off in the program, or \
+         leave its connections out of the map.";
     DIFFPREFIX = 0x0307_0000,
         "the two hosts are not in one IP subnet",
         "Use version 2, which needs a common enterprise ID, or addresses of one subnet.";

@@ -77,6 +77,9 @@ fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>,
         return Err(Outcome::from(*decline).into());
     }
     hs.done(Step::Proposal);
+    if !hs.watched {
+        return Err(DeclineReason::OPTUNSUPP.into());
+    }
     let ports = Ports::find(hs)?;
     let selected = ports.with_caps(hs, |caps| AwaitProposal.handle(&message, caps))?;
     *version = selected.version;

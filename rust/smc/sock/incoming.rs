@@ -58,6 +58,9 @@ use crate::smc::{
     stats::Side, //
 };
 
+/// How often a connection is looked at whose events go elsewhere, in milliseconds.
+const UNWATCHED_MS: u64 = 20;
+
 /// The server's side of one handshake: waits for the Proposal, then runs.
 #[pin_data]
 pub(crate) struct ServerHandshake {
@@ -67,6 +70,8 @@ pub(crate) struct ServerHandshake {
     clock: Clock,
     /// The wait is over. An event may still queue the work item once more.
     started: Atomic<bool>,
+    /// Events of the TCP connection come here.
+    watched: Atomic<bool>,
     #[pin]
     work: DelayedWork<ServerHandshake>,
 }
@@ -115,6 +120,7 @@ impl ServerHandshake {
                 deadline: now_ms() + PROPOSAL_WAIT_MS,
                 clock: Clock::begin(),
                 started: Atomic::new(false),
+                watched: Atomic::new(true),
                 work <- new_delayed_work!("smc_server_handshake"),
             }? Error),
             GFP_KERNEL,
@@ -126,8 +132,11 @@ impl ServerHandshake {
             &this,
             PROPOSAL_WAIT_MS as u32,
         );
-        // Where somebody else owns the callbacks, the deadline ends the wait.
-        let _ = watched.install(watch);
+        // BPF, which may have the connection in a map of sockets, owns the callbacks then. For want
+        // of memory, the deadline ends the wait.
+        if watched.install(watch) == Err(EBUSY) {
+            this.watched.store(false, Relaxed);
+        }
         // Bytes may have come before the watch was there.
         this.kick();
         Ok(())
@@ -167,11 +176,16 @@ impl ServerHandshake {
         if self.started.load(Relaxed) {
             return;
         }
+        let left = self.deadline.saturating_sub(now_ms());
         let end = match self.head() {
             // To wait for the rest in a worker would let a few peers occupy them all.
-            Head::Wait | Head::Begun if now_ms() < self.deadline => {
-                let left = self.deadline - now_ms();
-                work::schedule::<_, 0>(&self.listener.global.server_queue, self, left as u32);
+            Head::Wait | Head::Begun if left > 0 => {
+                let pause = if self.watched.load(Relaxed) {
+                    left
+                } else {
+                    left.min(UNWATCHED_MS)
+                };
+                work::schedule::<_, 0>(&self.listener.global.server_queue, self, pause as u32);
                 return;
             }
             Head::Clc | Head::Begun => {
@@ -202,6 +216,7 @@ impl ServerHandshake {
             net: &listener.net,
             tcp: &self.tcp,
             side: Side::Server,
+            watched: self.watched.load(Relaxed),
             clock: &self.clock,
             wish: buffers_of(&listener.sock),
         })

@@ -449,7 +449,11 @@ fn install(listener: &Listener, ready: Ready, new: NewSocket<'_, SmcSocket>) -> 
     sock.set_sndbuf(listener.sock.sndbuf());
     sock.set_rcvbuf(listener.sock.rcvbuf());
     tcp.share_wait_queue(&sock)?;
-    TcpWatch::install(&child, &sock, &tcp)?;
+    match TcpWatch::install(&child, &sock, &tcp) {
+        // BPF has the connection in a map of sockets; calls ask TCP itself.
+        Err(EBUSY) if matches!(outcome, Outcome::Tcp(_)) => {}
+        installed => installed?,
+    }
     child.enlist(&sock)?;
     match outcome {
         Outcome::Smc(conn) => {

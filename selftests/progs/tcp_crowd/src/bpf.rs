@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A BPF program that adds a TCP option, and the system calls that load and attach it.
+//! BPF programs that add a TCP option or put connections into a map of sockets, and the system calls
+//! that load and attach them.
 //!
 //! Numbers are those of `linux/bpf.h`.
 
@@ -9,11 +10,14 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const PROG_TYPE_SOCK_OPS: u32 = 13;
 const ATTACH_SOCK_OPS: u32 = 3;
+const MAP_TYPE_SOCKHASH: u32 = 18;
+const CMD_MAP_CREATE: libc::c_long = 0;
 const CMD_PROG_LOAD: libc::c_long = 5;
 const CMD_PROG_ATTACH: libc::c_long = 8;
 
 /// What the program is called for.
 const TCP_CONNECT: i32 = 3;
+const PASSIVE_ESTABLISHED: i32 = 5;
 const TCP_LISTEN: i32 = 11;
 const HDR_OPT_LEN: i32 = 14;
 const WRITE_HDR_OPT: i32 = 15;
@@ -22,6 +26,7 @@ const WRITE_HDR_OPT_FLAG: i32 = 1 << 6;
 
 /// Helper functions.
 const CB_FLAGS_SET: i32 = 59;
+const SOCK_HASH_UPDATE: i32 = 70;
 const STORE_HDR_OPT: i32 = 143;
 const RESERVE_HDR_OPT: i32 = 144;
 
@@ -104,6 +109,61 @@ pub(crate) fn option_writer(bytes: u8) -> Vec<Insn> {
     program.extend(EXIT);
     program.extend([asks, reserves, writes].concat());
     program
+}
+
+/// The program: puts every connection that a listener takes into the map, under the number of the
+/// peer's port.
+pub(crate) fn map_filler(map: BorrowedFd<'_>) -> Vec<Insn> {
+    const PEER_PORT: i16 = 64;
+    let update = [
+        insn(0x61, 2, 6, PEER_PORT, 0),
+        insn(0x63, 10, 2, -4, 0),
+        copy(1, 6),
+        // The file descriptor of a map, in two instructions.
+        insn(0x18, 2, 1, 0, map.as_raw_fd()),
+        insn(0, 0, 0, 0, 0),
+        copy(3, 10),
+        insn(0x07, 3, 0, 0, -4),
+        mov(4, 0),
+        call(SOCK_HASH_UPDATE),
+    ];
+    let mut program = vec![
+        copy(6, 1),
+        insn(0x61, 2, 6, 0, 0),
+        jump_if_equal(2, PASSIVE_ESTABLISHED, EXIT.len() as i16),
+    ];
+    program.extend(EXIT);
+    program.extend(update);
+    program.extend(EXIT);
+    program
+}
+
+/// `union bpf_attr` as far as it is used for making maps.
+#[repr(C)]
+struct MapAttr {
+    kind: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    flags: u32,
+}
+
+/// Makes a map of sockets.
+///
+/// # Errors
+///
+/// Those of `bpf(2)`.
+pub(crate) fn socket_map() -> io::Result<OwnedFd> {
+    let attr = MapAttr {
+        kind: MAP_TYPE_SOCKHASH,
+        key_size: 4,
+        value_size: 4,
+        max_entries: 4096,
+        flags: 0,
+    };
+    let fd = bpf(CMD_MAP_CREATE, &attr)?;
+    // SAFETY: The call returned a new file descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
 /// `union bpf_attr` as far as it is used for loading.
