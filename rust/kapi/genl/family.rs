@@ -134,9 +134,10 @@ impl<'a> Info<'a> {
             skb,
             info: self.info,
         };
-        // SAFETY: The buffer is ours and the request valid.
-        let result = fill(&mut list)
-            .and_then(|()| to_result(unsafe { sys::smc_rs_helper_genl_list_end(skb, self.info) }));
+        let result = fill(&mut list).and_then(|()| {
+            // SAFETY: The buffer is ours and the request valid.
+            to_result(unsafe { sys::smc_rs_helper_genl_list_end(skb, self.info) })
+        });
         if let Err(error) = result {
             // SAFETY: The message is ours.
             unsafe { sys::smc_rs_helper_nlmsg_free(skb) };
@@ -381,6 +382,10 @@ fn policy_table(operation: &Operation) -> Result<KVec<sys::nla_policy>> {
     Ok(table)
 }
 
+/// What the C table has for [`Operation::doit`] and [`Operation::dump`].
+type DoIt = unsafe extern "C" fn(*mut sys::sk_buff, *mut sys::genl_info) -> c_int;
+type DumpIt = unsafe extern "C" fn(*mut sys::sk_buff, *mut sys::netlink_callback) -> c_int;
+
 /// The C table of commands.
 fn op_table<F: Family>(policies: &KVec<KVec<sys::nla_policy>>) -> Result<KVec<sys::genl_ops>> {
     let mut table = KVec::new();
@@ -401,8 +406,8 @@ fn op_table<F: Family>(policies: &KVec<KVec<sys::nla_policy>>) -> Result<KVec<sy
             validate: lenient as u8,
             policy: policy.as_ptr(),
             maxattr: c_uint::from(max_attr(operation)),
-            doit: operation.doit.map(|_| doit::<F> as _),
-            dumpit: operation.dump.map(|_| dump::<F> as _),
+            doit: operation.doit.map(|_| -> DoIt { doit::<F> }),
+            dumpit: operation.dump.map(|_| -> DumpIt { dump::<F> }),
             ..pin_init::zeroed()
         };
         table.push(entry, GFP_KERNEL)?;

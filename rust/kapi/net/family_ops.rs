@@ -162,6 +162,8 @@ pub(crate) unsafe extern "C" fn create<T: SocketOps>(
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn release<T: SocketOps>(socket: *mut sys::socket) -> c_int {
     // SAFETY: `socket` is valid. It has no `sk` if `accept` failed.
     let sk = unsafe { (*socket).sk };
@@ -212,6 +214,8 @@ unsafe fn address<'a>(addr: *const sys::sockaddr_unsized, len: c_int) -> Result<
     }))
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn bind<T: SocketOps>(
     socket: *mut sys::socket,
     addr: *mut sys::sockaddr_unsized,
@@ -226,6 +230,8 @@ unsafe extern "C" fn bind<T: SocketOps>(
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn connect<T: SocketOps>(
     socket: *mut sys::socket,
     addr: *mut sys::sockaddr_unsized,
@@ -242,6 +248,8 @@ unsafe extern "C" fn connect<T: SocketOps>(
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn accept<T: SocketOps>(
     socket: *mut sys::socket,
     new: *mut sys::socket,
@@ -267,6 +275,8 @@ unsafe extern "C" fn accept<T: SocketOps>(
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn getname<T: SocketOps>(
     socket: *mut sys::socket,
     addr: *mut sys::sockaddr,
@@ -283,6 +293,8 @@ unsafe extern "C" fn getname<T: SocketOps>(
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn poll<T: SocketOps>(
     file: *mut sys::file,
     socket: *mut sys::socket,
@@ -295,6 +307,8 @@ unsafe extern "C" fn poll<T: SocketOps>(
     mask.unwrap_or(PollMask::ERR).bits()
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn ioctl<T: SocketOps>(
     socket: *mut sys::socket,
     cmd: c_uint,
@@ -305,6 +319,8 @@ unsafe extern "C" fn ioctl<T: SocketOps>(
 }
 
 #[cfg(CONFIG_COMPAT)]
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn compat_ioctl<T: SocketOps>(
     socket: *mut sys::socket,
     cmd: c_uint,
@@ -316,6 +332,8 @@ unsafe extern "C" fn compat_ioctl<T: SocketOps>(
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn listen<T: SocketOps>(socket: *mut sys::socket, backlog: c_int) -> c_int {
     from_result(|| {
         // SAFETY: An operation of `socket` is running.
@@ -324,6 +342,8 @@ unsafe extern "C" fn listen<T: SocketOps>(socket: *mut sys::socket, backlog: c_i
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn shutdown<T: SocketOps>(socket: *mut sys::socket, how: c_int) -> c_int {
     from_result(|| {
         let how = How::from_raw(how)?;
@@ -333,6 +353,8 @@ unsafe extern "C" fn shutdown<T: SocketOps>(socket: *mut sys::socket, how: c_int
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn setsockopt<T: SocketOps>(
     socket: *mut sys::socket,
     level: c_int,
@@ -353,6 +375,8 @@ unsafe extern "C" fn setsockopt<T: SocketOps>(
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn getsockopt<T: SocketOps>(
     socket: *mut sys::socket,
     level: c_int,
@@ -372,6 +396,8 @@ unsafe extern "C" fn getsockopt<T: SocketOps>(
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn show_fdinfo<T: SocketOps>(out: *mut sys::seq_file, socket: *mut sys::socket) {
     // SAFETY: The file belongs to this call; bindings differ only in where they were generated.
     let out = unsafe { SeqFile::from_raw(out.cast()) };
@@ -384,6 +410,8 @@ unsafe extern "C" fn show_fdinfo<T: SocketOps>(out: *mut sys::seq_file, socket: 
     };
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn sendmsg<T: SocketOps>(
     socket: *mut sys::socket,
     msg: *mut sys::msghdr,
@@ -397,6 +425,8 @@ unsafe extern "C" fn sendmsg<T: SocketOps>(
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn recvmsg<T: SocketOps>(
     socket: *mut sys::socket,
     msg: *mut sys::msghdr,
@@ -415,6 +445,8 @@ unsafe extern "C" fn recvmsg<T: SocketOps>(
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn splice_read<T: SocketOps>(
     socket: *mut sys::socket,
     pos: *mut sys::loff_t,
@@ -437,6 +469,8 @@ unsafe extern "C" fn splice_read<T: SocketOps>(
     })
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn splice_eof<T: SocketOps>(socket: *mut sys::socket) {
     // SAFETY: An operation of `socket` is running. Without value there is nothing to flush.
     let _ = unsafe {
@@ -447,6 +481,8 @@ unsafe extern "C" fn splice_eof<T: SocketOps>(socket: *mut sys::socket) {
     };
 }
 
+/// # Safety
+/// Only the socket layer calls this, as an operation of its table.
 unsafe extern "C" fn peek_len<T: SocketOps>(socket: *mut sys::socket) -> c_int {
     // SAFETY: An operation of `socket` is running.
     from_result(|| to_ret(unsafe { call::<T, _>(socket, T::peek_len)? }))

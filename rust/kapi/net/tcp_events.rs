@@ -430,6 +430,9 @@ unsafe extern "C" fn on_data_ready(sk: *mut sys::sock) {
     unsafe { dispatch(sk, 0, |hook| hook.data_ready, report) };
 }
 
+/// # Safety
+///
+/// Only TCP calls this, as a callback of `sk`.
 unsafe extern "C" fn on_state_change(sk: *mut sys::sock) {
     // SAFETY: This is a callback of `sk`.
     unsafe {
@@ -442,6 +445,9 @@ unsafe extern "C" fn on_state_change(sk: *mut sys::sock) {
     };
 }
 
+/// # Safety
+///
+/// Only TCP calls this, as a callback of `sk`.
 unsafe extern "C" fn on_error_report(sk: *mut sys::sock) {
     // SAFETY: This is a callback of `sk`.
     unsafe {

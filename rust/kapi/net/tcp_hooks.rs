@@ -302,6 +302,9 @@ unsafe extern "C" fn out_v4(
     sys::NF_ACCEPT
 }
 
+/// # Safety
+///
+/// Only netfilter calls this, for a hook of the table below.
 unsafe extern "C" fn out_v6(
     priv_: *mut c_void,
     skb: *mut sys::sk_buff,
@@ -316,6 +319,10 @@ unsafe extern "C" fn out_v6(
 
 /// Where TCP itself puts the option into opening segments: after as many losses as in [`outgoing`]
 /// the next one is to be sent without.
+///
+/// # Safety
+///
+/// Only netfilter calls this, for a hook of the table below.
 unsafe extern "C" fn out_native(
     _priv: *mut c_void,
     skb: *mut sys::sk_buff,
@@ -336,6 +343,9 @@ unsafe extern "C" fn out_native(
     sys::NF_ACCEPT
 }
 
+/// # Safety
+///
+/// Only netfilter calls this, for a hook of the table below.
 unsafe extern "C" fn in_v4(
     priv_: *mut c_void,
     skb: *mut sys::sk_buff,
@@ -346,7 +356,7 @@ unsafe extern "C" fn in_v4(
     // INVARIANT: The packet is that of the hook.
     let packet = Packet(skb);
     if let Some(ip) = packet.read::<20>(0) {
-        if u32::from(ip[9]) == sys::IPPROTO_TCP as u32 {
+        if u32::from(ip[9]) == sys::IPPROTO_TCP {
             let lookup = |source: u16, dest: u16| {
                 let from = u32::from_ne_bytes([ip[12], ip[13], ip[14], ip[15]]);
                 let to = u32::from_ne_bytes([ip[16], ip[17], ip[18], ip[19]]);
@@ -368,6 +378,9 @@ unsafe extern "C" fn in_v4(
     sys::NF_ACCEPT
 }
 
+/// # Safety
+///
+/// Only netfilter calls this, for a hook of the table below.
 unsafe extern "C" fn in_v6(
     priv_: *mut c_void,
     skb: *mut sys::sk_buff,

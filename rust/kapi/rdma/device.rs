@@ -160,11 +160,10 @@ impl Device {
         let mut raw = sys::smc_rs_pci::default();
         // SAFETY: The device is registered, so its parent exists; `raw` is a place for the answer.
         let found = unsafe { sys::smc_rs_helper_rdma_pci(self.as_raw(), &mut raw) };
-        found.then(|| PciIdentity {
+        found.then_some(PciIdentity {
             vendor: raw.vendor,
             device: raw.device,
-            // CAST: The same bytes.
-            slot: raw.slot.map(|c| c as u8),
+            slot: raw.slot,
         })
     }
 

@@ -75,7 +75,7 @@ pub(crate) struct SendMemory {
 impl SendMemory {
     pub(super) fn new(pd: &Pd, net: &Arc<NetState>) -> Result<Self> {
         let device = pd.device();
-        let (offset, len) = slot_range(SLOTS as u32 - 1);
+        let (offset, len) = slot_range(u32::from(SLOTS) - 1);
         let bytes = (offset + len).next_power_of_two() as usize;
         let pages = PageRun::alloc(bytes, GFP_KERNEL, device.node(), &Payer::NOBODY)?;
         let pages = Arc::new(pages, GFP_KERNEL)?;

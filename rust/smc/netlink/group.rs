@@ -39,7 +39,7 @@ use crate::smc::{
 
 /// Link groups.
 pub(super) fn dump_groups(dump: &mut Dump<'_>) -> Result {
-    each_group(dump, |dump, group| put_group(dump, group))
+    each_group(dump, put_group)
 }
 
 /// Link groups, each with its links behind it.

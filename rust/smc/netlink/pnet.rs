@@ -134,7 +134,7 @@ fn add(info: &Info<'_>) -> Result {
     if info.net().is_initial() {
         if let Some(text) = attrs.string(attr::IBNAME) {
             let port = attrs.u8(attr::IBPORT).unwrap_or(1);
-            if port < 1 || port > MAX_PORTS {
+            if !(1..=MAX_PORTS).contains(&port) {
                 return Err(EINVAL);
             }
             let name = Name::new(text.trim_ascii()).ok_or(EINVAL)?;
