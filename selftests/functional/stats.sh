@@ -3,7 +3,7 @@
 #
 # Every counter of SMC_NETLINK_GET_STATS and its fallback table, for a known pattern:
 # buffers, calls by size at both ends, special calls, full buffers, handshakes. That of
-# buffers that had to be smaller is left out: it needs a machine without memory.
+# buffers that had to be smaller is in buftype.sh: it needs a machine without memory.
 #
 # vm: --topology pair --timeout 600
 # slow: ends link groups and loads the module anew
@@ -202,6 +202,57 @@ check "the reader's urgent call" rose a URG_DATA_CNT 1
 check "the writer's ring was full" rose b INT_TX_BUF_FULL_CNT 1000
 check "so was the reader's buffer, as the writer saw it" rose b INT_TX_BUF_FULL_PEER_CNT 1000
 check "and as the reader saw it" rose a INT_RX_BUF_FULL_CNT 1000
+
+# A write that finds the ring full, and a read that finds the buffer full, count once each.
+cat >"$WORK/full.py" <<'END_OF_PROGRAM'
+import os, socket, sys, time
+host, side, folder = sys.argv[1:]
+def step(name):
+    open(f"{folder}/{name}", "w").close()
+def wait(name):
+    while not os.path.exists(f"{folder}/{name}"):
+        time.sleep(0.05)
+if side == "server":
+    peer, _ = socket.create_server((host, 7250)).accept()
+    wait("read")
+    assert len(peer.recv(100)) == 100
+    step("was-read")
+else:
+    peer = socket.create_connection((host, 7250))
+    peer.setblocking(False)
+    since = time.monotonic()
+    while time.monotonic() - since < 2:
+        try:
+            peer.send(bytes(100000))
+            since = time.monotonic()
+        except BlockingIOError:
+            time.sleep(0.2)
+    step("full")
+    wait("write")
+    try:
+        peer.send(b"x")
+        sys.exit("there was room")
+    except BlockingIOError:
+        step("was-written")
+wait("end")
+END_OF_PROGRAM
+start ip netns exec a smc_run python3 "$WORK/full.py" "$A" server "$WORK"
+wait_port a 7250
+start ip netns exec b smc_run python3 "$WORK/full.py" "$A" client "$WORK"
+check "ring and buffer are full" wait_for 60 test -e "$WORK/full"
+begin
+: >"$WORK/write"
+check "one more write is refused" wait_for 20 test -e "$WORK/was-written"
+check "it counts once, and so does the peer's buffer" rises b "TX_CNT 1" "INT_TX_BUF_FULL_CNT 1" \
+	"INT_TX_BUF_FULL_PEER_CNT 1"
+begin
+: >"$WORK/read"
+check "one read takes less than was there" wait_for 20 test -e "$WORK/was-read"
+check "it counts once" rises a "RX_CNT 1" "RX_BYTES 100" "USR_RX_BUF_8K 1" "INT_RX_BUF_FULL_CNT 1" \
+	"INT_RX_BUF_SIZE_SM_CNT 1"
+: >"$WORK/end"
+stop_all
+check "the connections are gone once more" gone 20 a b
 
 # 4. Fallbacks: by side, and by reason.
 begin
