@@ -99,14 +99,15 @@ check "both ends say so" is "2 2" types
 check "their buffers are contiguous, and nothing is left of the virtual ones" wait_for 10 none_virtual
 check "type 2: large rings" smcr stream --bytes 1M --bidir --msg-max 1M --sndbuf 512K --rcvbuf 512K
 
-# contiguous yes|no: whether the module is given pages that follow each other.
+# contiguous yes|no [ORDER]: whether the module is given so many (four) pages, as a power of two, or
+# more that follow each other.
 contiguous() {
 	local low high
 	read -r low high < <(awk '$4 == "[smc_rs]" && tolower($2) == "t" { print $1 }' /proc/kallsyms |
 		sort | sed -n '1p;$p' | paste -sd ' ')
 	echo N >$FAULTS/task-filter
 	echo N >$FAULTS/ignore-gfp-wait
-	echo 2 >$FAULTS/min-order
+	echo "${2:-2}" >$FAULTS/min-order
 	echo 32 >$FAULTS/stacktrace-depth
 	echo 0 >$FAULTS/verbose
 	printf '0x%s\n' "$low" >$FAULTS/require-start
@@ -114,6 +115,21 @@ contiguous() {
 	echo 1 >$FAULTS/interval
 	echo -1 >$FAULTS/times
 	if [ "$1" = no ]; then echo 100; else echo 0; fi >$FAULTS/probability
+}
+# downgrades: buffers of b that are smaller than asked for.
+downgrades() {
+	in_b smcr -a stats json | tr -d '{}" ' | tr ',' '\n' | awk -F: '/BUF_DGRADE_CNT/ { sum += $2 } END { print sum + 0 }'
+}
+# Connections that stay take what buffers there are.
+out_of_memory() {
+	local n
+	for ((n = 0; n < 20; n++)); do
+		start ip netns exec b smc_stream ping --family smc --addr "$A" --port 7000 --hold 600000 --timeout 900
+		sleep 1
+		[ "$(counter a "fallback 0x01010000 server")" -eq 0 ] || return 0
+	done
+	fallbacks
+	return 1
 }
 if [ -e $FAULTS/require-start ]; then
 	check "contiguous memory is used up" contiguous no
@@ -125,6 +141,21 @@ if [ -e $FAULTS/require-start ]; then
 		--msg-max 1M --sndbuf 512K --rcvbuf 128K
 	check "there is contiguous memory again" contiguous yes
 	in_b sh -c 'cd /proc/sys/net/smc && echo 65536 | tee wmem rmem' >/dev/null
+
+	# Of type 0: smaller buffers while there are any, then TCP.
+	check "link groups are made with type 0 once more" new_groups 0 0
+	in_b sh -c 'cd /proc/sys/net/smc && echo 262144 | tee wmem rmem' >/dev/null
+	check "stretches of more than 16 KiB are used up" contiguous no 3
+	is_before=$(downgrades)
+	check "connections go on" smcr ping_from_b smc "$A" 7000 --timeout 60
+	check "their buffers count as smaller than wanted" test "$(downgrades)" -gt "$is_before"
+	check "those of 16 KiB are used up" contiguous no 2
+	check "connections stay on TCP for want of memory" out_of_memory
+	check "the client is told" wait_for 10 sh -c \
+		'ip netns exec b smcss --json | grep -q "\"peer_diagnosis\":{[^}]*\"name\":\"MEM\""'
+	check "there is contiguous memory at last" contiguous yes
+	in_b sh -c 'cd /proc/sys/net/smc && echo 65536 | tee wmem rmem' >/dev/null
+	check "and connections use SMC-R" wait_for 20 smcr ping_from_b smc "$A" 7000 --timeout 60
 else
 	skip "type 2 without contiguous memory" "this kernel cannot inject faults"
 fi
