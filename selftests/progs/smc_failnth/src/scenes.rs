@@ -7,7 +7,7 @@ use crate::{run_tool, Ctx, Fault};
 use std::net::SocketAddr;
 use testlib::event::poll_until;
 use testlib::process::new_netns;
-use testlib::sock::{Family, Sock};
+use testlib::sock::{raw_socketpair, Family, Sock};
 
 /// Whose allocations fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +56,13 @@ const fn everybody(
 
 pub(crate) const SCENES: &[Scene] = &[
     thread("socket()", make),
+    thread("socket() as a protocol of the internet family", make_inet),
+    thread("socketpair()", pair),
     thread("listen()", listen),
     thread("connect() without waiting", connect_nonblocking),
     thread("connect()", connect),
     thread("accept()", accept),
+    thread("accept() of the internet family", accept_inet),
     thread("a new network namespace", namespace),
     everybody(
         "the first connection of a link group",
@@ -85,16 +88,43 @@ macro_rules! or_refused {
 }
 
 fn made() -> Result<Sock, String> {
-    socket().map_err(|e| format!("socket() without a fault: {e}"))
+    socket(Family::Smc).map_err(|e| format!("socket() without a fault: {e}"))
 }
 
 fn make(ctx: &Ctx, fault: &Fault<'_>) -> Result<Seen, String> {
+    make_of(Family::Smc, ctx, fault)
+}
+
+fn make_inet(ctx: &Ctx, fault: &Fault<'_>) -> Result<Seen, String> {
+    make_of(Family::SmcInet, ctx, fault)
+}
+
+fn make_of(family: Family, ctx: &Ctx, fault: &Fault<'_>) -> Result<Seen, String> {
     fault.start()?;
-    let sock = Sock::new(Family::Smc);
+    let sock = Sock::new(family);
     fault.stop()?;
     let sock = or_refused!("socket()", sock);
     or_refused!("connect()", sock.connect(ctx.server));
     exchange(&sock)
+}
+
+/// There are no such pairs, but both sockets are made before that is said.
+fn pair(_: &Ctx, fault: &Fault<'_>) -> Result<Seen, String> {
+    fault.start()?;
+    let all = [Family::Smc, Family::Smc6, Family::SmcInet].map(|family| {
+        let (domain, protocol) = family.domain_and_protocol();
+        raw_socketpair(domain, libc::SOCK_STREAM, protocol)
+    });
+    fault.stop()?;
+    let mut seen = Seen::Refused(libc::EOPNOTSUPP);
+    for result in all {
+        match result {
+            Ok(_) => return Err("socketpair() made a pair".to_owned()),
+            Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+            Err(e) => seen = refused("socketpair()", &e)?,
+        }
+    }
+    Ok(seen)
 }
 
 fn any_port(ctx: &Ctx) -> SocketAddr {
@@ -160,7 +190,15 @@ fn connect_nonblocking(ctx: &Ctx, fault: &Fault<'_>) -> Result<Seen, String> {
 }
 
 fn accept(ctx: &Ctx, fault: &Fault<'_>) -> Result<Seen, String> {
-    let listener = made()?;
+    accept_of(Family::Smc, ctx, fault)
+}
+
+fn accept_inet(ctx: &Ctx, fault: &Fault<'_>) -> Result<Seen, String> {
+    accept_of(Family::SmcInet, ctx, fault)
+}
+
+fn accept_of(family: Family, ctx: &Ctx, fault: &Fault<'_>) -> Result<Seen, String> {
+    let listener = socket(family).map_err(|e| format!("socket() without a fault: {e}"))?;
     listener
         .bind(any_port(ctx))
         .and_then(|()| listener.listen(8))

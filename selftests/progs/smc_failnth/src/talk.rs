@@ -58,8 +58,8 @@ pub(crate) fn refused(call: &str, error: &io::Error) -> Result<Seen, String> {
 }
 
 /// A socket whose calls end some day.
-pub(crate) fn socket() -> io::Result<Sock> {
-    let sock = Sock::new(Family::Smc)?;
+pub(crate) fn socket(family: Family) -> io::Result<Sock> {
+    let sock = Sock::new(family)?;
     sock.set_timeout(libc::SO_RCVTIMEO, PATIENCE)?;
     sock.set_timeout(libc::SO_SNDTIMEO, PATIENCE)?;
     Ok(sock)
@@ -67,7 +67,7 @@ pub(crate) fn socket() -> io::Result<Sock> {
 
 /// Connects, has everything sent back, and checks it.
 pub(crate) fn whole(to: SocketAddr) -> Result<Seen, String> {
-    let sock = match socket() {
+    let sock = match socket(Family::Smc) {
         Ok(sock) => sock,
         Err(e) => return refused("socket()", &e),
     };
