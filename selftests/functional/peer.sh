@@ -37,6 +37,11 @@ note "bad clients took $took s"
 check "a good connection has lasted all the time" kill -0 "$long"
 stop "$long"
 
+# The fewest slots that a link can have: one that is lost would stop it.
+in_a sysctl -qw net.smc.smcr_max_send_wr=2
+subtest "connections wait for the only slot for messages" \
+	in_b smc_peer client --addr "$A" --own "$B" --port 7000 --case waiting-connections
+in_a sysctl -qw net.smc.smcr_max_send_wr=16
 stop_middlebox a
 
 # Ten lines of each kind in five seconds, of about twelve kinds; far fewer than

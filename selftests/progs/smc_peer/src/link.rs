@@ -457,6 +457,11 @@ impl Link {
         Ok(())
     }
 
+    /// Makes a ring as new.
+    pub(crate) fn clear_ring(&mut self, ring: usize) {
+        self.rdma.memory.fill(ring_at(ring), RING, 0);
+    }
+
     /// Whether a ring is as it was made.
     pub(crate) fn ring_is_untouched(&self, ring: usize) -> bool {
         self.ring(ring, 0, RING).iter().all(|b| *b == 0)

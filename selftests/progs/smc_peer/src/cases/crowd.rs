@@ -8,6 +8,7 @@ use crate::link::SEND_LIMIT;
 use crate::message::request;
 use crate::session::Session;
 use smc_proto::ids::LinkId;
+use smc_proto::wire::cdc::ConnFlags;
 use smc_proto::wire::llc::{Body, DeleteLink, DeleteLinkReason};
 use std::time::{Duration, Instant};
 use testlib::sock::Sock;
@@ -79,9 +80,34 @@ fn expect_ends<'a>(
     Ok(())
 }
 
-pub(crate) const CLIENT: &[ClientCase] = &[client(
-    "waiting-senders-learn-of-the-end-of-the-link",
-    |id| {
+/// Resets every connection and has the other side's answers to that.
+///
+/// An answer is the last that its connection sends, and what was written for it is there before it,
+/// so that from then on its ring belongs to nobody.
+fn reset_all(session: &mut Session) -> Result<(), String> {
+    let start = Instant::now();
+    for conn in &mut session.conns {
+        conn.own_flags = ConnFlags::ABORT;
+        conn.send_cdc(&mut session.link, |_| {})?;
+    }
+    expect_ends(start, SEND_LIMIT, session.conns.iter().map(|c| &c.sock))?;
+    session.link.feed()?;
+    for mut conn in session.conns.drain(..) {
+        if !conn.wait(&mut session.link, SEND_LIMIT, |c| {
+            c.flags.contains(ConnFlags::ABORT)
+        })? {
+            return Err(format!(
+                "the reset of connection {} has no answer",
+                conn.ring
+            ));
+        }
+        session.link.clear_ring(conn.ring);
+    }
+    Ok(())
+}
+
+pub(crate) const CLIENT: &[ClientCase] = &[
+    client("waiting-senders-learn-of-the-end-of-the-link", |id| {
         let mut session = crowd(id, 64)?;
         stall(&mut session)?;
         let start = Instant::now();
@@ -96,5 +122,23 @@ pub(crate) const CLIENT: &[ClientCase] = &[client(
         session.check_guards()?;
         drop(session);
         Session::pair(id)?.finish()
-    },
-)];
+    }),
+    // To be run with as few slots for messages as there can be: one that is lost shows.
+    client("waiting-connections-are-reset-and-leave-no-message", |id| {
+        let mut session = crowd(id, 50)?;
+        stall(&mut session)?;
+        reset_all(&mut session)?;
+        for n in 0..4 {
+            session.join()?;
+            session.echo(n, 20_000)?;
+        }
+        // Four tokens are in use again; the others belong to nobody.
+        for ring in session.conns.len()..session.link.rings {
+            let left = session.link.cdc.get(&clc::token(ring).0);
+            if let Some(message) = left.and_then(|queue| queue.front()) {
+                return Err(format!("connection {ring} has ended and sent {message:?}"));
+            }
+        }
+        session.finish()
+    }),
+];
