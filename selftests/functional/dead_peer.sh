@@ -18,8 +18,8 @@ for ns in a b; do
 done
 echo_server a smc "$A" 7000
 
-# cut WHAT: packets that nft describes so do not pass, in either direction; mend ends that.
-cut() {
+# cut_off WHAT: packets that nft describes so do not pass, in either direction; mend ends that.
+cut_off() {
 	in_a nft -f - <<-RULES
 		table inet cut {
 			chain in { type filter hook input priority -300; $1 drop; }
@@ -90,7 +90,7 @@ before=$(both fallback_total)
 # 1. RDMA does not get through, TCP does.
 client reader recv
 client writer send
-check "RDMA is cut off" cut "udp dport 4791"
+check "RDMA is cut off" cut_off "udp dport 4791"
 check "a reader that waits gets an error" told reader ECONNRESET
 check "so does a writer" told writer ECONNRESET EPIPE
 check "RDMA is back" mend
@@ -101,7 +101,7 @@ check "connections use SMC-R again" wait_for 30 smcr ping_from_b smc "$A" 7000 -
 client talker talk
 client watchful recv keepalive
 client hurried recv keepalive user
-check "TCP is cut off" cut "tcp sport 7000"
+check "TCP is cut off" cut_off "tcp sport 7000"
 first=$(turns talker)
 check "a reader with keepalive gets an error" told watchful ETIMEDOUT ECONNRESET
 check "so does one with a time limit" told hurried ETIMEDOUT ECONNRESET
@@ -115,7 +115,7 @@ echo_server a smc "$A" 7000
 client reader recv
 client writer send
 client watchful recv keepalive
-check "the peer is cut off" cut ""
+check "the peer is cut off" cut_off ""
 for name in reader writer watchful; do
 	check "a $name hears of it" told $name ECONNRESET ETIMEDOUT EPIPE
 done
@@ -123,6 +123,63 @@ check "no connection is left here" gone 30 b
 check "nor at the peer" gone 60 a
 check "the peer is back" mend
 check "connections use SMC-R at last" wait_for 30 smcr ping_from_b smc "$A" 7000 --timeout 30
+
+# 4. The link is lost at one end whose programs do not look: one has its connections and sleeps, one
+# has not accepted any. Nothing of the link tells the other end before it is probed, in minutes.
+for ns in a b; do
+	ip netns exec $ns sh -c 'echo 300 >/proc/sys/net/smc/smcr_testlink_time'
+done
+cat >"$WORK/sleeper.py" <<'END'
+import socket, sys, time
+listener = socket.create_server((sys.argv[1], 7100))
+if sys.argv[2] == "accept":
+    peer, _ = listener.accept()
+    peer.sendall(peer.recv(5, socket.MSG_WAITALL))
+print("ready", flush=True)
+time.sleep(1000)
+END
+sleeper() {
+	ip netns exec a smc_run python3 "$WORK/sleeper.py" "$A" "$1" >"$WORK/sleeper" 2>&1 &
+	pids+=($!)
+}
+# unaware: connects, sends, and waits for an answer that does not come, or not a second time.
+cat >"$WORK/unaware.py" <<'END'
+import errno, socket, sys, time
+peer = socket.create_connection((sys.argv[1], 7100))
+peer.sendall(b"hello")
+if sys.argv[2] == "accept":
+    assert peer.recv(5, socket.MSG_WAITALL) == b"hello"
+print("ready", flush=True)
+began = time.monotonic()
+try:
+    how = "data" if peer.recv(1) else "end"
+except OSError as error:
+    how = errno.errorcode[error.errno]
+print(how, "after", int(time.monotonic() - began), "s", flush=True)
+END
+listens() {
+	in_a ss -Htln sport = :7100 | grep -q .
+}
+# lost accept|ignore: the other end hears of the loss within seconds.
+lost() {
+	local LIMIT=10 smcr
+	sleeper "$1"
+	wait_for 20 listens || return 1
+	smcr=$(counter b connections_smcr)
+	ip netns exec b smc_run python3 "$WORK/unaware.py" "$A" "$1" >"$WORK/unaware" 2>&1 &
+	pids+=($!)
+	wait_for 30 grep -q ready "$WORK/unaware" || { cat "$WORK/unaware"; return 1; }
+	[ "$(counter b connections_smcr)" -gt "$smcr" ] || { echo "it does not use SMC-R"; return 1; }
+	remove_rxe a rxe0
+	told unaware ECONNRESET
+}
+for how in accept ignore; do
+	check "the loss of a link reaches the peer of a program that does not look ($how)" lost $how
+	stop_all
+	check "the device comes back ($how)" add_rxe a rxe0
+	echo_server a smc "$A" 7000
+	check "it is used ($how)" wait_for 30 smcr ping_from_b smc "$A" 7000 --timeout 30
+done
 stop_all
 check "all sockets are gone" wait_for 20 no_sockets a b
 done_testing

@@ -349,6 +349,13 @@ impl TcpSocket {
         unsafe { sys::sock_no_linger(self.sk()) };
     }
 
+    /// Resets the connection: the peer gets a RST, and a call of the socket the error `ECONNABORTED`.
+    /// What is reported to [`TcpEvents`] is reported before this returns.
+    pub fn reset(&self) {
+        // SAFETY: The socket is a valid TCP socket, which this thread has not locked.
+        unsafe { sys::tcp_abort(self.sk(), -ECONNABORTED.to_errno()) };
+    }
+
     /// Makes closing return at once, whatever `SO_LINGER` says; what was sent still goes out.
     pub fn close_without_lingering(&self) {
         let flag = sys::sock_flags_SOCK_LINGER as c_int;

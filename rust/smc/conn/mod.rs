@@ -11,6 +11,7 @@
 //! taken before the link's and after every mutex; it is held while messages are posted, which keeps
 //! them in order.
 
+mod below;
 mod close;
 mod cork;
 mod count;
@@ -25,7 +26,9 @@ use kernel::{
     workqueue::{
         impl_has_delayed_work,
         new_delayed_work,
-        DelayedWork, //
+        new_work,
+        DelayedWork,
+        Work, //
     },
 };
 use smc_kapi::{
@@ -55,6 +58,7 @@ use smc_proto::{
     },
 };
 
+use below::Below;
 use count::BufferUsage;
 pub(crate) use snapshot::Names;
 
@@ -103,6 +107,11 @@ pub(crate) struct Connection {
     /// The socket whose sleepers and pollers are woken; `None` before accept and after close.
     #[pin]
     owner: SpinLockBh<Option<SockRef>>,
+    #[pin]
+    below: SpinLockBh<Below>,
+    /// Resets the TCP connection.
+    #[pin]
+    reset_below: Work<Connection, 2>,
 }
 
 impl_has_delayed_work! {
@@ -183,6 +192,8 @@ impl Connection {
                 uncork <- new_delayed_work!("smc_connection_uncork"),
                 reset <- new_delayed_work!("smc_connection_reset"),
                 owner <- new_spinlock_bh!(None, "smc_connection_owner"),
+                below <- new_spinlock_bh!(Below::NONE, "smc_connection_tcp"),
+                reset_below <- new_work!("smc_connection_reset_tcp"),
             }? Error),
             GFP_KERNEL,
         )
@@ -428,6 +439,9 @@ impl Connection {
         }
         if events.contains(Events::URGENT) {
             self.wake(Sock::send_sigurg);
+        }
+        if events.contains(Events::RESET_TCP) {
+            self.reset_tcp();
         }
         if events.contains(Events::QUARANTINE) {
             self.abandon();

@@ -174,6 +174,7 @@ impl Connecting {
                 // Nobody was signalled until now.
                 let urgent = conn.with(|conn| conn.urgent_announced()).unwrap_or(false);
                 conn.set_owner(self.sock.clone());
+                conn.set_tcp(&self.tcp);
                 if self.enter(Phase::Smc(conn.clone())) {
                     conn.report_error();
                     // It may have been set during the handshake.
@@ -188,6 +189,7 @@ impl Connecting {
                         self.sock.send_sigurg();
                     }
                 } else {
+                    conn.leave_tcp();
                     conn.close();
                 }
             }

@@ -58,6 +58,7 @@ pub(super) fn disconnect(socket: &Arc<SmcSocket>, sock: &Sock, nowhere: &SockAdd
                 );
                 if left.is_some() {
                     reset = known;
+                    conn.leave_tcp();
                     if !reset.over {
                         conn.abort();
                     }

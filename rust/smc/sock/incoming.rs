@@ -227,7 +227,10 @@ impl ServerHandshake {
             .end(&self.tcp, &self.listener.net, Side::Server, &end);
         self.listener.handshake_over();
         let outcome = match end {
-            End::Smc(conn) => Outcome::Smc(conn),
+            End::Smc(conn) => {
+                conn.set_tcp(&self.tcp);
+                Outcome::Smc(conn)
+            }
             End::Tcp(fallback) => Outcome::Tcp(fallback),
             End::Broken(_) => {
                 self.tcp.abort_on_close();

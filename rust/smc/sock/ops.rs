@@ -120,6 +120,7 @@ impl SocketOps for SmcSocket {
         }
         match phase {
             Phase::Smc(conn) => {
+                conn.leave_tcp();
                 close_connection(sock, &conn);
                 if let Some(held) = &held {
                     if sock.linger() != Some(0) {

@@ -84,6 +84,7 @@ impl Ready {
     pub(super) fn discard(self) {
         self.tcp.abort_on_close();
         if let Outcome::Smc(conn) = self.outcome {
+            conn.leave_tcp();
             conn.abort();
             conn.close();
         }
