@@ -115,6 +115,8 @@ pub(crate) const CLIENT: &[ClientCase] = &[
         session.expect_end()?;
         drop(session);
         let mut session = Session::connect(id)?;
+        // A link that is lost before the other side has its confirmation leaves the program on TCP.
+        session.echo(0, 500)?;
         let request = session
             .link
             .post_write(old.rmb_addr.0, old.rkey.0, &[0x66])?;
