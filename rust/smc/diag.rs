@@ -18,6 +18,7 @@ use smc_kapi::{
     },
     genl::Builder,
     net::{
+        sock::shutdown,
         PernetRegistration,
         TcpSocket,
         TcpState, //
@@ -128,7 +129,7 @@ fn put_ownerless(list: &mut List<'_>, group: &LinkGroup, wanted: Wanted) -> Resu
                 inode: 0,
             };
             list.item(&info.emit(), |out| {
-                out.put_u8(ATTR_SHUTDOWN, 0)?;
+                out.put_u8(ATTR_SHUTDOWN, shut(&conn, 0))?;
                 out.put(ATTR_FALLBACK, &fallback(0, 0))?;
                 put_connection(out, &conn, wanted)
             })?;
@@ -161,19 +162,34 @@ fn put_socket(list: &mut List<'_>, listed: &Listed, wanted: Wanted) -> Result {
         uid: list.uid(sock),
         inode: sock.inode_number(),
     };
-    let shutdown = match phase {
+    let shut = match &phase {
         Phase::Fallback => tcp.sock().shutdown_mask(),
+        Phase::Smc(conn) => shut(conn, sock.shutdown_mask()),
         _ => sock.shutdown_mask(),
     };
     let (reason, peer) = socket.fallback_reason();
     list.item(&info.emit(), |out| {
-        out.put_u8(ATTR_SHUTDOWN, shutdown)?;
+        out.put_u8(ATTR_SHUTDOWN, shut)?;
         out.put(ATTR_FALLBACK, &fallback(reason.0, peer.0))?;
         match &phase {
             Phase::Smc(conn) => put_connection(out, conn, wanted),
             _ => Ok(()),
         }
     })
+}
+
+/// The directions that are shut, as bits of the shutdown mask: those that the program has shut, that of
+/// a peer which ended its own, and both when this side is gone.
+fn shut(conn: &Connection, by_program: u8) -> u8 {
+    conn.with(|conn| {
+        let close = conn.close_state();
+        match (close.left(), close.peer_is_done()) {
+            (true, _) => shutdown::RCV | shutdown::SEND,
+            (false, true) => by_program | shutdown::RCV,
+            (false, false) => by_program,
+        }
+    })
+    .unwrap_or(by_program)
 }
 
 /// The state in the numbering of SMC.

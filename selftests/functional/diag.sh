@@ -143,6 +143,27 @@ TIMEFORMAT=%U+%S
 note "seconds of processor time for the list: $( (time in_a smcss -a >/dev/null) 2>&1)"
 stop_all
 
+# Directions that are shut, as bits: 1 for receiving, 2 for sending.
+ENDS=$(dirname "$0")/ends.py
+# shut NAMESPACE STATE/BITS: those of its only connection.
+shut() {
+	is "$2" sockets "$1" '" ".join(f"{s["state"]}/{s["shutdown"]}" for s in x)'
+}
+while read -r role theirs ours; do
+	start ip netns exec a smc_run python3 "$ENDS" server "$A" 7008
+	wait_port a 7008
+	start ip netns exec b smc_run python3 "$ENDS" "$role" "$A" 7008
+	check "$role: the client's end" wait_for 15 shut b $theirs
+	check "$role: the server's end" wait_for 15 shut a $ours
+	stop_all
+	check "$role: closed sockets are gone" wait_for 20 is "[] []" sh -c \
+		'echo $(ip netns exec a smcss --json -a) $(ip netns exec b smcss --json -a)'
+done <<END
+stay ACTIVE/0 ACTIVE/0
+shut PEERCLOSEWAIT1/2 APPCLOSEWAIT1/1
+close PEERCLOSEWAIT1/3 APPCLOSEWAIT1/1
+END
+
 # Lists from four processes while sockets come and go.
 echo_server a smc "$A" 7000
 lists() {
