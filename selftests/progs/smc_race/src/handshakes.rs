@@ -94,12 +94,16 @@ fn connect_and_talk(race: &Race, rng: &mut Rng, family: Family, port: u16) -> Re
         return fair("connect()", &e);
     }
     race.count();
-    if rng.one_in(2) {
+    let sends = rng.one_in(2);
+    if sends {
         if let Err(e) = sock.send(b"hi", libc::MSG_NOSIGNAL) {
             fair("send()", &e)?;
         }
     }
-    if rng.one_in(2) {
+    // Where the ACK of its opening crosses the listener's end, TCP drops it without a reset: a client
+    // that sends nothing, which on SMC it does in any case, is never told.
+    let told = sends || family != Family::Tcp;
+    if rng.one_in(2) && told {
         if let Err(e) = sock.recv(&mut [0; 16], 0) {
             fair("recv()", &e)?;
         }
