@@ -22,7 +22,7 @@ void *smc_rs_helper_net_generic(const struct net *net, unsigned int id);
 u64 smc_rs_helper_net_cookie(const struct net *net);
 struct proc_dir_entry *smc_rs_helper_proc_net(struct net *net);
 struct net *smc_rs_helper_seq_file_single_net(struct seq_file *seq);
-bool smc_rs_helper_interface_is_below(struct net *net, const char *name, int ifindex);
+int smc_rs_helper_interface_layer(struct net *net, int ifindex, u64 net_cookie, const char *name);
 void smc_rs_helper_host_name(char *name, size_t len);
 unsigned int smc_rs_helper_num_online_cpus(void);
 u64 smc_rs_helper_now_ms(void);

@@ -76,6 +76,7 @@ void smc_rs_helper_rdma_get_device(struct ib_device *dev);
 void smc_rs_helper_rdma_put_device(struct ib_device *dev);
 int smc_rs_helper_rdma_node(struct ib_device *dev);
 bool smc_rs_helper_rdma_is_software(struct ib_device *dev);
+bool smc_rs_helper_rdma_parent(const struct ib_device *dev, char *name, size_t len);
 bool smc_rs_helper_rdma_pci(struct ib_device *dev, struct smc_rs_pci *out);
 void smc_rs_helper_rdma_event_handler(struct ib_event_handler *h,
 				      struct ib_device *dev,

@@ -40,18 +40,48 @@ struct net *smc_rs_helper_seq_file_single_net(struct seq_file *seq)
 	return seq_file_single_net(seq);
 }
 
-bool smc_rs_helper_interface_is_below(struct net *net, const char *name, int ifindex)
+/* The device at the bottom of a stack; of several side by side the first. Under RCU. */
+static struct net_device *lowest(struct net_device *dev)
 {
-	struct net_device *lower, *upper;
-	bool below = false;
+	struct list_head *at = &dev->adj_list.lower;
+	struct net_device *lower;
+
+	while ((lower = netdev_next_lower_dev_rcu(dev, &at))) {
+		dev = lower;
+		at = &dev->adj_list.lower;
+	}
+	return dev;
+}
+
+/* Whether the device is the one of that name in that namespace. Under RCU. */
+static bool is_named(struct net_device *dev, u64 net_cookie, const char *name)
+{
+	struct net *net = dev_net_rcu(dev);
+
+	return net->net_cookie == net_cookie && dev_get_by_name_rcu(net, name) == dev;
+}
+
+int smc_rs_helper_interface_layer(struct net *net, int ifindex, u64 net_cookie, const char *name)
+{
+	struct net_device *dev, *other;
+	int layer = -1;
 
 	rcu_read_lock();
-	lower = dev_get_by_name_rcu(net, name);
-	upper = dev_get_by_index_rcu(net, ifindex);
-	if (lower && upper)
-		below = lower == upper || netdev_has_upper_dev_all_rcu(lower, upper);
+	dev = dev_get_by_index_rcu(net, ifindex);
+	if (!dev)
+		goto out;
+	if (is_named(lowest(dev), net_cookie, name)) {
+		layer = 0;
+	} else if (is_named(dev, net_cookie, name)) {
+		layer = 1;
+	} else if (net->net_cookie == net_cookie) {
+		other = dev_get_by_name_rcu(net, name);
+		if (other && netdev_has_upper_dev_all_rcu(other, dev))
+			layer = 2;
+	}
+out:
 	rcu_read_unlock();
-	return below;
+	return layer;
 }
 
 void smc_rs_helper_host_name(char *name, size_t len)

@@ -35,6 +35,14 @@ bool smc_rs_helper_rdma_pci(struct ib_device *dev, struct smc_rs_pci *out)
 	return true;
 }
 
+bool smc_rs_helper_rdma_parent(const struct ib_device *dev, char *name, size_t len)
+{
+	if (!dev->dev.parent)
+		return false;
+	strscpy_pad(name, dev_name(dev->dev.parent), len);
+	return true;
+}
+
 int smc_rs_helper_rdma_node(struct ib_device *dev)
 {
 	return ibdev_to_node(dev);

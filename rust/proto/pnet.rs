@@ -31,6 +31,12 @@ impl PnetId {
     }
 }
 
+/// Whether a row for an RDMA device means this one: by its name, or by that of its parent, which of
+/// a PCI function is its address.
+pub fn is_device(row: &[u8], name: &str, parent: Option<&str>) -> bool {
+    row == name.as_bytes() || parent.is_some_and(|parent| row == parent.as_bytes())
+}
+
 #[cfg(any(test, CONFIG_KUNIT))]
 #[cfg_attr(CONFIG_KUNIT, kernel::macros::kunit_tests(smc_pnet))]
 mod tests {
@@ -43,6 +49,14 @@ mod tests {
         let longest = PnetId::parse(b"abcdefghijklmnop");
         assert!(longest.is_some_and(|name| name.text() == b"ABCDEFGHIJKLMNOP"));
         assert_eq!(PnetId::parse(b"net1"), PnetId::parse(b"NET1"));
+    }
+
+    #[test]
+    fn a_device_has_its_name_and_its_parents() {
+        let is = |row| is_device(row, "mlx5_0", Some("0000:01:00.0"));
+        assert!(is(b"mlx5_0") && is(b"0000:01:00.0"));
+        assert!(!is(b"mlx5_1") && !is(b"0000:01:00.1") && !is(b""));
+        assert!(is_device(b"rxe0", "rxe0", None) && !is_device(b"", "rxe0", None));
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl DeviceTable {
                     continue;
                 };
                 let port = port.number;
-                let network = || pnet.of_port(device.name().as_str(), port);
+                let network = || pnet.of_port(device, port);
                 let reaches = match wanted {
                     Some(_) => network() == wanted,
                     None => entry.ifindex == egress.ifindex && entry.net == net.id(),

@@ -10,11 +10,20 @@ use kernel::{
     prelude::*,
     sync::Mutex, //
 };
-use smc_kapi::net::{
-    Net,
-    NetId, //
+use smc_kapi::{
+    net::{
+        Net,
+        NetId, //
+    },
+    rdma::{
+        Device,
+        DeviceName, //
+    },
 };
-use smc_proto::pnet::PnetId;
+use smc_proto::pnet::{
+    is_device,
+    PnetId, //
+};
 
 /// Room for the name of a network device, with a NUL.
 const INTERFACE_ROOM: usize = 16;
@@ -136,23 +145,31 @@ impl PnetTable {
         later.find(|(_, row)| row.belongs_to(net)).copied()
     }
 
-    /// The network of an interface: that of the device itself, or of one that it is stacked on.
+    /// The network of an interface: where devices below it have one, too, in the order of
+    /// [`Layer`](smc_kapi::net::Layer).
     pub(crate) fn of_interface(&self, net: &Net, ifindex: i32) -> Option<PnetId> {
         let inner = self.inner.lock();
-        let mut rows = inner.rows.iter().filter_map(|(_, row)| match row.target {
-            Target::Interface(id, name) if id == net.id() => Some((row.network, name)),
-            _ => None,
+        let rows = inner.rows.iter().filter_map(|(_, row)| match row.target {
+            Target::Interface(owner, name) => {
+                let layer = net.interface_layer(ifindex, owner, name.text())?;
+                Some((layer, row.network))
+            }
+            Target::Port(..) => None,
         });
-        rows.find(|(_, name)| net.interface_is_below(name.text(), ifindex))
-            .map(|(network, _)| network)
+        rows.min_by_key(|(layer, _)| *layer)
+            .map(|(_, network)| network)
     }
 
     /// The network of a port of an RDMA device.
-    pub(crate) fn of_port(&self, device: &str, port: u8) -> Option<PnetId> {
+    pub(crate) fn of_port(&self, device: &Device, port: u8) -> Option<PnetId> {
+        let (name, parent) = (device.name(), device.parent_name());
+        let parent = parent.as_ref().map(DeviceName::as_str);
         let inner = self.inner.lock();
         let mut rows = inner.rows.iter();
         rows.find(|(_, row)| match &row.target {
-            Target::Port(name, number) => name.text() == device.as_bytes() && *number == port,
+            Target::Port(of, number) => {
+                *number == port && is_device(of.text(), name.as_str(), parent)
+            }
             Target::Interface(..) => false,
         })
         .map(|(_, row)| row.network)

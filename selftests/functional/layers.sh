@@ -152,6 +152,15 @@ named bond1 10.9.1.1 "bond"
 named veth1 10.9.9.1 "member of the bond below the VLAN"
 named bond1 10.9.9.1 "bond below the VLAN"
 named vlan9 10.9.9.1 "VLAN on the bond"
+# Of two names the older one leads nowhere.
+in_b smc_pnet -a -I vlan9 NETX
+in_b smc_pnet -a -I veth1 NETL
+check "the name of the lowest device counts" wait_for 20 smcr ping_over 10.9.9.1
+in_b smc_pnet -f
+in_b smc_pnet -a -I bond1 NETX
+in_b smc_pnet -a -I vlan9 NETL
+check "then that of the VLAN itself, before those between" wait_for 20 smcr ping_over 10.9.9.1
+in_b smc_pnet -f
 in_b smc_pnet -a -I vlan9 NETL
 check "a name on the VLAN is not one of what is below it" falls_back "b 0x03030000 client" ping_over 10.9.1.1
 in_b smc_pnet -f
@@ -228,6 +237,18 @@ ip -n c addr add 10.9.0.3/24 dev other0
 ip -n c link set other0 up
 ip netns exec c rdma link add rxe_m type rxe netdev other0
 rdma dev set rxe_m netns c
+# falls_back_in_c: a connection from there stays on TCP, as there is no device of its network.
+falls_back_in_c() {
+	local before
+	reasons() {
+		value_of fallback 0x03030000 client <<<"$(ip netns exec c cat /proc/net/smc_rs)"
+	}
+	before=$(reasons)
+	ip netns exec c smc_stream ping --family smc --addr "$A" --port 7000 --timeout 20 && [ "$(reasons)" -gt "$before" ]
+}
+in_b smc_pnet -a -I veth0 NETX
+check "a name of the device below in another namespace counts" wait_for 20 falls_back_in_c
+in_b smc_pnet -f
 hold $A
 hold $A c
 check "two peers have a link group each" wait_for 30 total "[1, 1]"

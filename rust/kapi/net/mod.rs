@@ -44,6 +44,7 @@ pub use msg::{
     MsgDest, //
 };
 pub use ns::{
+    Layer,
     Net,
     NetId,
     NetRef,

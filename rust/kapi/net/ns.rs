@@ -97,20 +97,24 @@ impl Net {
         core::ptr::eq(self.as_ptr(), &raw const sys::init_net)
     }
 
-    /// Whether the network device of this name is that of number `ifindex`, or one that it is
-    /// stacked on (bond, bridge, VLAN). False where there are no such devices. Any context.
-    pub fn interface_is_below(&self, name: &[u8], ifindex: i32) -> bool {
+    /// Where the network device of this name, in the namespace `owner`, is in the stack (bond,
+    /// bridge, VLAN) of which the one of number `ifindex` is the top. `None` where it is not in it,
+    /// or where there are no such devices. Any context.
+    pub fn interface_layer(&self, ifindex: i32, owner: NetId, name: &[u8]) -> Option<Layer> {
         let mut text = [0u8; 16];
-        let Some(place) = text.get_mut(..name.len()) else {
-            return false;
-        };
-        place.copy_from_slice(name);
+        text.get_mut(..name.len())?.copy_from_slice(name);
         if name.len() == text.len() {
-            return false;
+            return None;
         }
+        let name = text.as_ptr().cast();
         // SAFETY: The namespace is alive, the name ends with a NUL.
-        unsafe {
-            sys::smc_rs_helper_interface_is_below(self.as_ptr(), text.as_ptr().cast(), ifindex)
+        match unsafe {
+            sys::smc_rs_helper_interface_layer(self.as_ptr(), ifindex, owner.cookie(), name)
+        } {
+            0 => Some(Layer::Lowest),
+            1 => Some(Layer::Top),
+            2 => Some(Layer::Between),
+            _ => None,
         }
     }
 
@@ -119,6 +123,18 @@ impl Net {
         // SAFETY: By the type invariant the namespace is alive.
         NetId(unsafe { sys::smc_rs_helper_net_cookie(self.as_ptr()) })
     }
+}
+
+/// A place in a stack of network devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// The bottom, in whatever namespace. Of several devices side by side, as the members of a
+    /// bond, it is the first one that counts. The only device of a stack of one is there.
+    Lowest,
+    /// The top.
+    Top,
+    /// Another device below the top, in its namespace.
+    Between,
 }
 
 /// Names a network namespace without keeping it alive. Never used twice during one boot.

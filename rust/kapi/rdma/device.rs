@@ -167,6 +167,19 @@ impl Device {
         })
     }
 
+    /// The name of the device that this one is a part of, which of a PCI function is its address;
+    /// `None` where there is no such device, as of most software devices.
+    pub fn parent_name(&self) -> Option<DeviceName> {
+        let _use = DeviceUse::new_ref(self).ok()?;
+        let mut name = DeviceName([0; 64]);
+        let room = name.0.len();
+        // SAFETY: The device is registered, so its parent exists; `name` has the room.
+        let found = unsafe {
+            sys::smc_rs_helper_rdma_parent(self.as_raw(), name.0.as_mut_ptr().cast(), room)
+        };
+        found.then_some(name)
+    }
+
     /// How many pages one fast-registration memory region can cover.
     pub fn max_fast_reg_pages(&self) -> u32 {
         // SAFETY: The device's memory is valid; attributes are constant once it is registered.

@@ -57,7 +57,7 @@ fn put(out: &mut Builder, global: &Global, net: &Net, device: &Device) -> Result
     out.put_text(attr::IB_NAME, device.name().as_str().as_bytes())?;
     for port in device.ports().filter(|port| *port <= MAX_PORTS) {
         out.nest(attr::PORT + u16::from(port) - 1, |out| {
-            let network = global.pnet.of_port(device.name().as_str(), port);
+            let network = global.pnet.of_port(device, port);
             out.put_u8(port_attr::PNET_USR, u8::from(network.is_some()))?;
             let name = network.as_ref().map_or(&[][..], |network| network.text());
             out.put_text(port_attr::PNETID, name)?;
