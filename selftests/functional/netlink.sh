@@ -280,4 +280,49 @@ done
 note "$(tr '\n' ' ' <"$WORK/lists")"
 stop_all
 check "the connections are gone within 20 s" gone 20 a b
+
+# 10. Lists in several parts, while a link group ends between two of them. Each group is over
+# devices of its own, so that it ends at once with them, and has connections that no program
+# of the server has accepted.
+LANES=13
+lane() {
+	local ns own=1 device=rxl
+	ip link add "lane$1" netns a type veth peer name "lane$1" netns b || return 1
+	for ns in a b; do
+		ip -n $ns addr add "10.9.$((100 + $1)).$own/24" dev "lane$1" && ip -n $ns link set "lane$1" up &&
+			ip netns exec $ns rdma link add "$device$1" type rxe netdev "lane$1" &&
+			rdma dev set "$device$1" netns $ns || return 1
+		own=2 device=rxm
+	done
+}
+lanes() {
+	local n
+	for ((n = 1; n <= LANES; n++)); do
+		lane $n || return 1
+	done
+}
+cat >"$WORK/lanes.py" <<'END'
+import socket, sys, time
+lanes = range(1, int(sys.argv[1]) + 1)
+if sys.argv[2:] == ["server"]:
+    listener = socket.create_server(("0.0.0.0", 7010), backlog=256)
+else:
+    peers = [socket.create_connection((f"10.9.{100 + lane}.1", 7010)) for lane in lanes for _ in range(2)]
+time.sleep(300)
+END
+check "$LANES pairs of devices are made" lanes
+# Links whose other end is gone are found out by a test.
+in_b sh -c 'echo 2 >/proc/sys/net/smc/smcr_testlink_time'
+start ip netns exec a smc_run python3 "$WORK/lanes.py" $LANES server
+wait_port a 7010
+start ip netns exec b smc_run python3 "$WORK/lanes.py" $LANES
+each_two() {
+	is $LANES json smcr a 'sum(g["connections"] == 2 for g in x)' linkgroup
+}
+check "there are two connections over each" wait_for 120 each_two
+export PYTHONDONTWRITEBYTECODE=1
+check "no part of a list goes on in another group than it began" in_a python3 "${0%/*}/netlink_parts.py"
+note "$(tr '\n' ';' <"$last")"
+stop_all
+check "the connections are gone" gone 60 a b
 done_testing
