@@ -129,7 +129,8 @@ stream() {
 }
 
 # pings server|client SERVER_FAMILY CLIENT_FAMILY ARGS...: an echo server and a
-# client, which can be of different families.
+# client, which can be of different families; BEFORE goes before the client's command.
+BEFORE=()
 pings() {
 	local role=$1 family=$2 own_family=$3 status=0 echo
 	shift 3
@@ -143,7 +144,7 @@ pings() {
 		wait "$echo" 2>/dev/null
 	else
 		meet listening
-		timeout 100 smc_stream ping --family "$own_family" --addr "$ADDR" --port "$PORT" \
+		timeout 100 "${BEFORE[@]}" smc_stream ping --family "$own_family" --addr "$ADDR" --port "$PORT" \
 			--timeout 60 "$@" || status=1
 		meet done
 	fi

@@ -12,6 +12,7 @@ NOSMCDDEV=0x03030001
 NOSMCRDEV=0x03030002
 NOUEID=0x03030008
 PEERDECL=0x05000000
+FOLDER=$(dirname "${BASH_SOURCE[0]}")
 
 QUICK="first contact*|the link group*|small buffers|urgent data|half-close|"
 QUICK+="four identifiers*|no identifier*|server on TCP|client on TCP"
@@ -39,6 +40,12 @@ first_contact() {
 		echo "no link group of version $2 was made"
 		return 1
 	}
+}
+
+# detained ROLE: a first contact whose client is late to wait for CONFIRM LINK.
+detained() {
+	local BEFORE=(python3 "$FOLDER/detain.py" "$PORT")
+	pings "$1" smc smc --count 5
 }
 
 # again ROLE: many connections, one after the other, use one link group. The one of
@@ -233,6 +240,7 @@ no_groups() {
 
 matrix() {
 	do_row "first contact, version 2.1" smcr smcr first_contact 2.1
+	do_row "first contact, client kept from its processor" open open anew client reload detained
 	do_row "the link group is used again" smcr smcr again
 	do_row "window updates under a slow reader" smcr smcr \
 		stream --conns 3 --bytes 1M --bidir --recv slow --rcvbuf 32K --msg-max 256K

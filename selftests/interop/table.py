@@ -50,6 +50,8 @@ What the kernel's own SMC does, which the rows have to allow for:
   ``SO_ERROR`` says that it was a reset.
 * A client without RDMA device still offers the device for shared memory that it makes for itself, so that
   it is the server that declines.
+* As a client it drops a CONFIRM LINK that arrives before the thread that sent the Confirm has begun to
+  wait for one. ``smc_rs`` sends it once more after two seconds; with itself it stays on TCP.
 * It waits two seconds for the answer to CONFIRM RKEY, and declines when there is none. A host that is
   too busy makes rows fail in this way.
 

@@ -8,8 +8,8 @@
 //! says that it has no other, and a client in the same position refuses.
 
 use super::{
-    DownCause, Event, LinkFlow, Step, ADD_WAIT_CLIENT_MS, FIRST_WAIT_CLIENT_MS, FIRST_WAIT_MS,
-    WAIT_MS,
+    DownCause, Event, LinkFlow, Step, ADD_WAIT_CLIENT_MS, FIRST_REPEAT_MS, FIRST_WAIT_CLIENT_MS,
+    FIRST_WAIT_MS, WAIT_MS,
 };
 use crate::ids::LinkId;
 use crate::lgr::Role;
@@ -24,8 +24,10 @@ use crate::wire::llc::{
 pub(super) enum Setup {
     /// Client: the server's CONFIRM LINK.
     ConfirmRequest(u64),
-    /// Server: the client's answer to CONFIRM LINK.
+    /// Server: the client's answer to CONFIRM LINK, which is sent once more if none comes.
     ConfirmResponse(u64),
+    /// Server: the client's answer to CONFIRM LINK that was sent twice.
+    RepeatedConfirmResponse(u64),
     /// Client: the server's ADD LINK.
     AddRequest(u64),
     /// Server: the client's answer to ADD LINK.
@@ -43,6 +45,7 @@ impl Setup {
         match self {
             Self::ConfirmRequest(at)
             | Self::ConfirmResponse(at)
+            | Self::RepeatedConfirmResponse(at)
             | Self::AddRequest(at)
             | Self::AddResponse(at)
             | Self::DeleteResponse(at) => Some(at),
@@ -61,7 +64,7 @@ impl Setup {
 
 impl LinkFlow {
     pub(super) fn start_server(&mut self, now: u64) -> Message<'static> {
-        self.setup = Setup::ConfirmResponse(now.saturating_add(FIRST_WAIT_MS));
+        self.setup = Setup::ConfirmResponse(now.saturating_add(FIRST_REPEAT_MS));
         self.request(self.own_confirm())
     }
 
@@ -77,7 +80,9 @@ impl LinkFlow {
     ) -> Step<'m> {
         let expected = match self.setup {
             Setup::ConfirmRequest(_) => !response,
-            Setup::ConfirmResponse(_) => response && body.link == self.link,
+            Setup::ConfirmResponse(_) | Setup::RepeatedConfirmResponse(_) => {
+                response && body.link == self.link
+            }
             _ => false,
         };
         if !expected {
@@ -160,7 +165,12 @@ impl LinkFlow {
 
     pub(super) fn on_setup_timeout(&mut self) -> Step<'static> {
         match self.setup {
-            Setup::ConfirmRequest(_) | Setup::ConfirmResponse(_) => {
+            Setup::ConfirmResponse(at) => {
+                let left = FIRST_WAIT_MS.saturating_sub(FIRST_REPEAT_MS);
+                self.setup = Setup::RepeatedConfirmResponse(at.saturating_add(left));
+                Step::send(self.request(self.own_confirm()))
+            }
+            Setup::ConfirmRequest(_) | Setup::RepeatedConfirmResponse(_) => {
                 self.fail(DeclineReason::TIMEOUT_CL)
             }
             Setup::AddRequest(_) => self.fail(DeclineReason::TIMEOUT_AL),

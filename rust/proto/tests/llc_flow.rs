@@ -13,8 +13,8 @@ use seeded::Random;
 use smc_proto::ids::{Gid, LinkId, LinkUid, Mac, Qpn, Version};
 use smc_proto::lgr::Role;
 use smc_proto::llc_flow::{
-    Event, LinkFlow, Step, Violation, ADD_WAIT_CLIENT_MS, FIRST_WAIT_CLIENT_MS, FIRST_WAIT_MS,
-    WAIT_MS,
+    Event, LinkFlow, Step, Violation, ADD_WAIT_CLIENT_MS, FIRST_REPEAT_MS, FIRST_WAIT_CLIENT_MS,
+    FIRST_WAIT_MS, WAIT_MS,
 };
 use smc_proto::reason::DeclineReason;
 use smc_proto::wire::llc::{AddLink, Body, ConfirmLink, Message, RejectReason};
@@ -115,6 +115,9 @@ fn lost_messages_end_in_time() {
     for version in VERSIONS {
         let (mut server, first) =
             LinkFlow::server(params(Role::Server, version, 2), LinkId(1), START);
+        assert_eq!(server.deadline(), Some(START + FIRST_REPEAT_MS));
+        assert_eq!(server.poll(START + FIRST_REPEAT_MS - 1), Step::default());
+        assert_eq!(server.poll(START + FIRST_REPEAT_MS).send, Some(first));
         assert_eq!(server.deadline(), Some(START + FIRST_WAIT_MS));
         assert_eq!(server.poll(START + FIRST_WAIT_MS - 1), Step::default());
         let event = server.poll(START + FIRST_WAIT_MS).event;
@@ -132,6 +135,33 @@ fn lost_messages_end_in_time() {
         // The server can do without an answer to ADD LINK.
         let (mut server, _) = server_after_confirm(version);
         assert_eq!(server.poll(START + WAIT_MS).event, Some(Event::Ready));
+    }
+}
+
+#[test]
+fn a_client_that_dropped_confirm_link_gets_it_once_more() {
+    for version in VERSIONS {
+        let server = |max_links| {
+            let (mut flow, _) =
+                LinkFlow::server(params(Role::Server, version, max_links), LinkId(1), START);
+            let again = flow.poll(START + FIRST_REPEAT_MS).send.unwrap();
+            (flow, bytes(&again))
+        };
+        let (mut one, again) = server(1);
+        let mut client = LinkFlow::client(params(Role::Client, version, 1), START);
+        let (answer, event) = pass(&mut client, &mut table(), &again, START);
+        assert_eq!(event, Some(Event::Ready));
+        let answer = answer.unwrap();
+        let late = START + FIRST_WAIT_MS - 1;
+        let (_, event) = pass(&mut one, &mut table(), &answer, late);
+        assert_eq!(event, Some(Event::Ready));
+        // Had the first one only been slow, either side gets its message twice.
+        assert_eq!(pass(&mut client, &mut table(), &again, late), (None, None));
+        assert_eq!(pass(&mut one, &mut table(), &answer, late), (None, None));
+        let (mut two, _) = server(2);
+        let (add, event) = pass(&mut two, &mut table(), &answer, late);
+        assert!(add.is_some() && event.is_none());
+        assert_eq!(pass(&mut two, &mut table(), &answer, late), (None, None));
     }
 }
 

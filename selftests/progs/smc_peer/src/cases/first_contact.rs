@@ -102,6 +102,12 @@ pub(crate) const CLIENT: &[ClientCase] = &[
         std::thread::sleep(Duration::from_secs(3));
         works(contact)
     }),
+    client("confirm-link-not-noticed", |id| {
+        let mut contact = confirmed(id)?;
+        // It comes a second time.
+        contact.await_confirm_link()?;
+        works(contact)
+    }),
     client("link-confirmed-too-late", |id| {
         let mut contact = confirmed(id)?;
         declined(&contact, &[R::TIMEOUT_CL])?;
