@@ -77,8 +77,8 @@ pub struct CloseActions {
     pub wake: bool,
     /// The connection is over: the RMB element may be reused once `send` is out.
     pub free: bool,
-    /// With `free`: the peer never said that it is done with the element, which must not serve
-    /// another connection as long as the link group lives.
+    /// With `free`: the peer has not said that it is done with the element, which must not serve
+    /// another connection until it does, or the link group ends.
     pub quarantine: bool,
     /// The TCP connection is to be reset rather than closed.
     pub reset_tcp: bool,
@@ -167,12 +167,12 @@ impl CloseState {
 
     /// Whether this side said that it is gone (C or A) and may not send anything any more.
     pub const fn left(&self) -> bool {
-        ends(self.sent)
+        self.sent.sender_is_gone()
     }
 
     /// Whether the peer said that it is gone (C or A).
     pub const fn peer_left(&self) -> bool {
-        ends(self.received)
+        self.received.sender_is_gone()
     }
 
     /// Whether no more data will come: the peer is done sending or gone.
@@ -387,9 +387,4 @@ impl CloseState {
             ..CloseActions::WAKE
         }
     }
-}
-
-/// Whether `flags` say that their sender is gone.
-const fn ends(flags: ConnFlags) -> bool {
-    flags.contains(ConnFlags::CLOSED) || flags.contains(ConnFlags::ABORT)
 }

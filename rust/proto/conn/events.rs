@@ -35,7 +35,7 @@ impl Events {
     pub const RESET_TCP: Self = Self(0x0400);
 
     /// With [`Events::FREE`]: the peer may still write to the RMB element, which must not serve another
-    /// connection as long as the link group lives.
+    /// connection until it says that it is gone, or the link group ends.
     pub const QUARANTINE: Self = Self(0x0800);
 
     /// Both sets together.

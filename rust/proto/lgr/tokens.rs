@@ -16,6 +16,7 @@ pub const MIN_NEGOTIATED_CONNS: u8 = 16;
 pub struct TokenSlot {
     generation: u16,
     used: bool,
+    abandoned: bool,
 }
 
 /// Gives out alert tokens and counts the connections of one link group.
@@ -27,6 +28,7 @@ pub struct TokenSlots<S> {
     slots: S,
     limit: u8,
     used: u8,
+    abandoned: u8,
 }
 
 impl<S: Deref<Target = [TokenSlot]> + DerefMut> TokenSlots<S> {
@@ -37,12 +39,18 @@ impl<S: Deref<Target = [TokenSlot]> + DerefMut> TokenSlots<S> {
             limit: limit.min(stored),
             slots,
             used: 0,
+            abandoned: 0,
         }
     }
 
     /// The number of connections.
     pub const fn used(&self) -> u8 {
         self.used
+    }
+
+    /// Whether nobody uses a connection: what there are were abandoned.
+    pub const fn is_idle(&self) -> bool {
+        self.used == self.abandoned
     }
 
     /// The most connections the group may have.
@@ -89,16 +97,31 @@ impl<S: Deref<Target = [TokenSlot]> + DerefMut> TokenSlots<S> {
         (high == 0 && slot.used && slot.generation == generation).then_some(index)
     }
 
+    /// Nobody uses the connection of `token` any more; its slot stays taken.
+    pub fn abandon(&mut self, token: AlertToken) {
+        if let Some(slot) = self.slot_mut(token) {
+            if !core::mem::replace(&mut slot.abandoned, true) {
+                self.abandoned = self.abandoned.saturating_add(1);
+            }
+        }
+    }
+
     /// Frees the slot of `token`; returns false when no connection has it.
     pub fn release(&mut self, token: AlertToken) -> bool {
-        let Some(index) = self.find(token) else {
+        let Some(slot) = self.slot_mut(token) else {
             return false;
         };
-        if let Some(slot) = self.slots.get_mut(usize::from(index)) {
-            slot.used = false;
+        slot.used = false;
+        if core::mem::take(&mut slot.abandoned) {
+            self.abandoned = self.abandoned.saturating_sub(1);
         }
         self.used = self.used.saturating_sub(1);
         true
+    }
+
+    fn slot_mut(&mut self, token: AlertToken) -> Option<&mut TokenSlot> {
+        let index = self.find(token)?;
+        self.slots.get_mut(usize::from(index))
     }
 }
 
@@ -134,6 +157,29 @@ mod tests {
         assert_eq!(again, index);
         assert_ne!(first, second);
         assert_eq!(table.find(first), None);
+    }
+
+    #[test]
+    fn an_abandoned_connection_has_its_slot_until_it_is_released() {
+        let mut table = table(16);
+        assert!(table.is_idle());
+        let (index, lost) = table.allocate().unwrap();
+        let (_, used) = table.allocate().unwrap();
+        table.abandon(lost);
+        table.abandon(lost);
+        assert!(!table.is_idle());
+        assert_eq!(table.find(lost), Some(index));
+        table.release(used);
+        assert!(table.is_idle());
+        assert_eq!(table.used(), 1);
+        let (_, used) = table.allocate().unwrap();
+        table.release(lost);
+        table.abandon(lost);
+        assert!(!table.is_idle());
+        let (again, _) = table.allocate().unwrap();
+        assert_eq!(again, index);
+        table.release(used);
+        assert!(!table.is_idle());
     }
 
     #[test]

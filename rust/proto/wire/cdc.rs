@@ -104,6 +104,13 @@ flag_set!(ConnFlags {
     ABORT = 0x20,
 });
 
+impl ConnFlags {
+    /// Whether the sender is gone (C or A): it neither writes nor reads any more.
+    pub const fn sender_is_gone(self) -> bool {
+        self.contains(Self::CLOSED) || self.contains(Self::ABORT)
+    }
+}
+
 /// A Connection Data Control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CdcMessage {

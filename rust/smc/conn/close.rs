@@ -9,7 +9,8 @@ use kernel::{
 use smc_kapi::module::now_ms;
 use smc_proto::conn::{
     CloseError,
-    Conn, //
+    Conn,
+    Events, //
 };
 
 use super::{
@@ -26,6 +27,24 @@ use crate::smc::{
 const LINGER_MS: u64 = 60_000;
 
 impl Connection {
+    /// Applies `end` to the protocol state and acts on the outcome.
+    pub(super) fn end(self: &Arc<Self>, end: impl FnOnce(&mut Conn) -> Events) {
+        let events = {
+            let mut inner = self.inner.lock();
+            let Stage::Live { conn, .. } = &mut inner.stage else {
+                return;
+            };
+            let events = end(conn);
+            let events = events.with(self.push_locked(&mut inner));
+            if events.contains(Events::QUARANTINE) {
+                // Under the same lock: nobody may find the connection finished.
+                inner.stage = Stage::Abandoned;
+            }
+            events
+        };
+        self.act(events);
+    }
+
     /// The application shut down writing.
     pub(crate) fn shutdown_write(self: &Arc<Self>) {
         self.end(Conn::shutdown_write);
@@ -93,21 +112,23 @@ impl Connection {
         link
     }
 
-    /// The peer may still write to our buffers although nobody reads them: nobody else may get them
-    /// as long as the group lives.
+    /// Nobody has the connection any more. As long as the peer may write to its buffers, nobody else
+    /// gets them.
     pub(crate) fn abandon(self: &Arc<Self>) {
-        let counted = {
+        let (peer_left, counted) = {
             let mut inner = self.inner.lock();
-            if matches!(inner.stage, Stage::Abandoned) {
-                return;
-            }
+            let peer_left = inner.stage.peer_left();
             inner.stage = Stage::Abandoned;
-            core::mem::take(&mut inner.counted)
+            (peer_left, core::mem::take(&mut inner.counted))
         };
         if counted {
-            self.group().net().stats.active.add(-1);
+            self.count_end();
         }
-        self.group().note_abandoned();
+        if peer_left {
+            self.retire();
+        } else {
+            self.group.note_abandoned(self);
+        }
     }
 
     /// Gives up on a peer that takes no data, or does not answer the end, of a closed socket.
@@ -144,12 +165,13 @@ impl Connection {
         }
     }
 
-    fn retire(self: &Arc<Self>) {
+    /// Leaves the group's table: the peer does not write any more.
+    pub(super) fn retire(self: &Arc<Self>) {
         let (touched, counted) = {
             let mut inner = self.inner.lock();
             let touched = match &inner.stage {
                 Stage::Live { conn, .. } => conn.touched(),
-                // The peer may have written before the handshake was over.
+                // The peer may have written although no handshake was over, or nobody looked.
                 _ => self.rmb.len(),
             };
             // No open socket keeps the device from going. The group gives its reference up after it
@@ -166,8 +188,26 @@ impl Connection {
         // Of several that retire the connection at once, whoever took the mark counts, which need
         // not be the one that takes it out of the table.
         if counted {
-            self.group.net().stats.active.add(-1);
-            events::connection(self, false);
+            self.count_end();
+        }
+    }
+
+    /// The connection was counted as established and is over.
+    fn count_end(&self) {
+        self.group.net().stats.active.add(-1);
+        events::connection(self, false);
+    }
+}
+
+impl Stage {
+    /// Whether the peer has said that it is gone.
+    fn peer_left(&self) -> bool {
+        match self {
+            Stage::Reserved { early } => early
+                .message()
+                .is_some_and(|message| message.conn_flags.sender_is_gone()),
+            Stage::Live { conn, .. } => conn.close_state().peer_left(),
+            Stage::Abandoned => false,
         }
     }
 }

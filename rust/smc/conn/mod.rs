@@ -151,8 +151,8 @@ enum Stage {
     Reserved { early: Early },
     /// Data may flow.
     Live { conn: Conn, target: WriteTarget },
-    /// The handshake failed after the peer was given our buffers: they stay reserved as long as
-    /// the link group lives.
+    /// Nobody has the connection any more and the peer, which was given our buffers, may still write
+    /// there: they stay reserved until it says that it is gone, or the link group ends.
     Abandoned,
 }
 
@@ -284,19 +284,20 @@ impl Connection {
 
     /// A CDC message for this connection arrived. BH context.
     pub(crate) fn cdc(self: &Arc<Self>, message: &CdcMessage) {
-        let events = {
-            let mut inner = self.inner.lock();
-            match &mut inner.stage {
-                Stage::Reserved { early } => {
-                    early.note(message);
-                    return;
-                }
-                Stage::Abandoned => return,
-                Stage::Live { .. } => {}
+        let mut inner = self.inner.lock();
+        match &mut inner.stage {
+            Stage::Reserved { early } => early.note(message),
+            Stage::Live { .. } => {
+                let events = self.take_cdc(&mut inner, message);
+                drop(inner);
+                self.act(events);
             }
-            self.take_cdc(&mut inner, message)
-        };
-        self.act(events);
+            Stage::Abandoned if message.conn_flags.sender_is_gone() => {
+                drop(inner);
+                self.retire();
+            }
+            Stage::Abandoned => {}
+        }
     }
 
     /// Lets the protocol decide about a message and posts what it asks for.
@@ -463,19 +464,6 @@ impl Connection {
         if let Some(sock) = self.owner.lock().as_ref() {
             how(sock);
         }
-    }
-
-    /// Applies `end` to the protocol state and acts on the outcome.
-    pub(super) fn end(self: &Arc<Self>, end: impl FnOnce(&mut Conn) -> Events) {
-        let events = {
-            let mut inner = self.inner.lock();
-            let Stage::Live { conn, .. } = &mut inner.stage else {
-                return;
-            };
-            let events = end(conn);
-            events.with(self.push_locked(&mut inner))
-        };
-        self.act(events);
     }
 
     /// Calls `f` with the protocol state; `None` before the handshake is over.

@@ -182,8 +182,6 @@ impl_has_delayed_work! {
 struct Conns {
     tokens: TokenSlots<KVec<TokenSlot>>,
     slots: KVec<Option<Arc<Connection>>>,
-    /// Connections whose buffers nobody may use again; they do not keep the group alive.
-    abandoned: u8,
     idle_since: u64,
 }
 
@@ -421,10 +419,10 @@ impl LinkGroup {
         true
     }
 
-    /// A connection's place and buffers are lost until the group ends. Any context.
-    pub(crate) fn note_abandoned(&self) {
+    /// A connection keeps its place and its buffers but not the group alive. Any context.
+    pub(crate) fn note_abandoned(&self, conn: &Connection) {
         let mut conns = self.conns.lock();
-        conns.abandoned = conns.abandoned.saturating_add(1);
+        conns.tokens.abandon(conn.token());
         conns.idle_since = smc_kapi::module::now_ms();
     }
 
@@ -464,8 +462,7 @@ impl LinkGroup {
     /// connection can join between the look and the end, since a token is taken under the same lock.
     fn end_if_idle(self: &Arc<Self>, now: u64, idle_ms: u64) -> bool {
         let conns = self.conns.lock();
-        let idle = conns.tokens.used() <= conns.abandoned
-            && now.saturating_sub(conns.idle_since) >= idle_ms;
+        let idle = conns.tokens.is_idle() && now.saturating_sub(conns.idle_since) >= idle_ms;
         if idle {
             self.end(Ending::Idle);
         }
@@ -484,7 +481,6 @@ impl Conns {
         Ok(Self {
             tokens: TokenSlots::new(tokens, limit),
             slots,
-            abandoned: 0,
             idle_since: now,
         })
     }

@@ -5,9 +5,12 @@
 use crate::case::{client, ClientCase};
 use crate::clc::{self, Identity};
 use crate::habits::RkeyHabit;
+use crate::link::SEND_LIMIT;
 use crate::session::{Joining, Session, END_LIMIT};
 use smc_proto::ids::{Gid, Qpn, Rkey, VirtAddr};
 use smc_proto::reason::DeclineReason as R;
+use smc_proto::wire::cdc::ConnFlags;
+use smc_proto::wire::clc::RdmaEndpoint;
 use std::time::Duration;
 
 /// Reads the Accept of a later contact and hands it over; the first connection must go on, and a
@@ -26,11 +29,31 @@ fn joining(
     session.finish()
 }
 
+/// The server has given up a connection. Nobody else gets its element as long as this peer may write
+/// there, which is until it says that it is gone.
+fn kept_until_gone(session: &mut Session, lost: &RdmaEndpoint) -> Result<(), String> {
+    let place = |end: &RdmaEndpoint| (end.rkey, end.rmbe_index);
+    let other = session.join()?;
+    session.echo(other, 300)?;
+    if place(&session.conns[other].peer) == place(lost) {
+        return Err("another connection got an element that this peer may write to".into());
+    }
+    session.conns[0].send_cdc(&mut session.link, |m| {
+        m.token = lost.token;
+        m.conn_flags = ConnFlags::CLOSED;
+    })?;
+    // What was sent before the test has been looked at when that is answered.
+    session.link.test(1, SEND_LIMIT)?;
+    let again = session.join()?;
+    session.echo(again, 300)?;
+    if place(&session.conns[again].peer) != place(lost) {
+        return Err("this peer is gone, and nobody gets the element".into());
+    }
+    Ok(())
+}
+
 /// A later contact whose Confirm has another end, and whose first echo breaks the link.
-fn breaks(
-    id: &Identity,
-    change: impl FnOnce(&mut smc_proto::wire::clc::RdmaEndpoint),
-) -> Result<(), String> {
+fn breaks(id: &Identity, change: impl FnOnce(&mut RdmaEndpoint)) -> Result<(), String> {
     let mut session = Session::connect(id)?;
     let joining = session.propose_again()?;
     let n = session.confirm_again(joining, change)?;
@@ -41,10 +64,7 @@ fn breaks(
 }
 
 /// A Confirm that the server can only reset the TCP connection for.
-fn refused(
-    id: &Identity,
-    change: impl FnOnce(&mut smc_proto::wire::clc::RdmaEndpoint),
-) -> Result<(), String> {
+fn refused(id: &Identity, change: impl FnOnce(&mut RdmaEndpoint)) -> Result<(), String> {
     joining(id, |session, joining| {
         let n = session.confirm_again(joining, change)?;
         let conn = session.conns.remove(n);
@@ -132,7 +152,10 @@ pub(crate) const CONFIRMS: &[ClientCase] = &[
         })
     }),
     client("join-never-confirmed", |id| {
-        joining(id, |_, j| clc::await_tcp_end(&j.sock, END_LIMIT))
+        joining(id, |s, j| {
+            clc::await_tcp_end(&j.sock, END_LIMIT)?;
+            kept_until_gone(s, &j.peer)
+        })
     })
     .slow(),
     client("join-confirmed-late", |id| {
