@@ -107,7 +107,7 @@ void smc_rs_helper_sock_pay_for(const struct sock *owner, struct sock *sk)
 	lock_sock(sk);
 	if (mem_cgroup_from_sk(sk))
 		goto out;
-	css_get(&payer->css);
+	smc_rs_helper_payer_get(payer);
 	sk->sk_memcg = payer;
 	pages = sk_mem_pages(sk->sk_forward_alloc + sk_rmem_alloc_get(sk) + sk->sk_wmem_queued);
 	if (pages <= 0)
@@ -120,7 +120,7 @@ void smc_rs_helper_sock_pay_for(const struct sock *owner, struct sock *sk)
 	} else {
 		/* TCP has too much memory as a whole. */
 		sk->sk_memcg = NULL;
-		css_put(&payer->css);
+		smc_rs_helper_payer_put(payer);
 	}
 	local_bh_enable();
 out:
