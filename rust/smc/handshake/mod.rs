@@ -69,9 +69,6 @@ pub(crate) struct Handshake<'a> {
     pub(crate) tcp: &'a TcpSocket,
     /// The side this host is on.
     pub(crate) side: Side,
-    /// Events of the TCP connection come to this module. Else it has to stay on TCP: its end would not
-    /// be noticed, and whoever has the events expects its bytes there.
-    pub(crate) watched: bool,
     /// Times the steps.
     pub(crate) clock: &'a Clock,
     pub(crate) wish: Wish,

@@ -58,15 +58,22 @@ use crate::smc::{
 const PENDING_WAIT_MS: u64 = CLC_WAIT_MS * 3 / 4;
 
 /// Runs the handshake; the Proposal, or the beginning of it, has arrived.
-pub(crate) fn run(hs: &Handshake<'_>) -> End {
+///
+/// Unless the events of the TCP connection come to this module (`watched`), it has to stay on TCP: its
+/// end would not be noticed, and whoever has the events expects its bytes there.
+pub(crate) fn run(hs: &Handshake<'_>, watched: bool) -> End {
     let mut version = Version::V1;
-    match attempt(hs, &mut version) {
+    match attempt(hs, watched, &mut version) {
         Ok(conn) => End::Smc(conn),
         Err(stop) => hs.stop(stop, version),
     }
 }
 
-fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>, Stop> {
+fn attempt(
+    hs: &Handshake<'_>,
+    watched: bool,
+    version: &mut Version,
+) -> Result<Arc<Connection>, Stop> {
     // It is all there, or its time is over.
     let message = hs.read(Kind::Proposal, 0)?;
     if let Message::Proposal(proposal) = &message {
@@ -77,7 +84,7 @@ fn attempt(hs: &Handshake<'_>, version: &mut Version) -> Result<Arc<Connection>,
         return Err(Outcome::from(*decline).into());
     }
     hs.done(Step::Proposal);
-    if !hs.watched {
+    if !watched {
         return Err(DeclineReason::OPTUNSUPP.into());
     }
     let ports = Ports::find(hs)?;

@@ -252,7 +252,6 @@ impl Connecting {
             net: &self.socket.net,
             tcp: &self.tcp,
             side: Side::Client,
-            watched: true,
             clock,
             wish: buffers_of(&self.sock),
         })

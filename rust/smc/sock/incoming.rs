@@ -211,15 +211,15 @@ impl ServerHandshake {
 
     fn run_handshake(&self) -> End {
         let listener = &self.listener;
-        server::run(&Handshake {
+        let hs = Handshake {
             global: &listener.global,
             net: &listener.net,
             tcp: &self.tcp,
             side: Side::Server,
-            watched: self.watched.load(Relaxed),
             clock: &self.clock,
             wish: buffers_of(&listener.sock),
-        })
+        };
+        server::run(&hs, self.watched.load(Relaxed))
     }
 
     fn finish(self: &Arc<Self>, end: End) {
