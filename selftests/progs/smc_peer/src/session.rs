@@ -162,6 +162,22 @@ impl Contact {
         Ok(confirm)
     }
 
+    /// As client: a first contact in which the server waits for the answer to CONFIRM LINK.
+    pub(crate) fn asked(id: &Identity) -> Result<Contact, String> {
+        let mut contact = Contact::propose(id)?;
+        contact.confirm(|_| {})?;
+        contact.await_confirm_link()?;
+        Ok(contact)
+    }
+
+    /// As server: a first contact whose link the client has confirmed.
+    pub(crate) fn answered(id: &Identity, sock: Sock) -> Result<Contact, String> {
+        let mut contact = Contact::accept(id, sock, |_| {})?;
+        contact.ask()?;
+        contact.await_confirm_link()?;
+        Ok(contact)
+    }
+
     /// As client: answers CONFIRM LINK.
     pub(crate) fn answer(&mut self) -> Result<(), String> {
         let own = self.own_confirm_link();
@@ -195,19 +211,14 @@ fn changed(mut confirm: Confirm, change: impl FnOnce(&mut RdmaEndpoint)) -> Conf
 impl Session {
     /// As client: a first contact as a good peer has it.
     pub(crate) fn connect(id: &Identity) -> Result<Session, String> {
-        let mut contact = Contact::propose(id)?;
-        contact.confirm(|_| {})?;
-        contact.await_confirm_link()?;
+        let mut contact = Contact::asked(id)?;
         contact.answer()?;
         Ok(contact.finish())
     }
 
     /// As server: a first contact as a good peer has it.
     pub(crate) fn accept(id: &Identity, sock: Sock) -> Result<Session, String> {
-        let mut contact = Contact::accept(id, sock, |_| {})?;
-        contact.ask()?;
-        contact.await_confirm_link()?;
-        Ok(contact.finish())
+        Ok(Contact::answered(id, sock)?.finish())
     }
 
     /// As client: sends another Proposal and reads the Accept, answering LLC messages meanwhile.

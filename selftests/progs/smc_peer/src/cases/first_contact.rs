@@ -22,9 +22,7 @@ fn refused(
     reasons: &[R],
     spoil: impl FnOnce(&mut Contact) -> Result<(), String>,
 ) -> Result<(), String> {
-    let mut contact = Contact::propose(id)?;
-    contact.confirm(|_| {})?;
-    contact.await_confirm_link()?;
+    let mut contact = Contact::asked(id)?;
     spoil(&mut contact)?;
     declined(&contact, reasons)
 }
@@ -50,13 +48,6 @@ fn answer_with(contact: &mut Contact, change: impl FnOnce(&mut ConfirmLink)) -> 
 fn works(mut contact: Contact) -> Result<(), String> {
     contact.answer()?;
     contact.finish().finish()
-}
-
-fn confirmed(id: &Identity) -> Result<Contact, String> {
-    let mut contact = Contact::propose(id)?;
-    contact.confirm(|_| {})?;
-    contact.await_confirm_link()?;
-    Ok(contact)
 }
 
 /// A Confirm with another end; the link must never be confirmed.
@@ -98,18 +89,18 @@ pub(crate) const CLIENT: &[ClientCase] = &[
     })
     .slow(),
     client("link-confirmed-late", |id| {
-        let contact = confirmed(id)?;
+        let contact = Contact::asked(id)?;
         std::thread::sleep(Duration::from_secs(3));
         works(contact)
     }),
     client("confirm-link-not-noticed", |id| {
-        let mut contact = confirmed(id)?;
+        let mut contact = Contact::asked(id)?;
         // It comes a second time.
         contact.await_confirm_link()?;
         works(contact)
     }),
     client("link-confirmed-too-late", |id| {
-        let mut contact = confirmed(id)?;
+        let mut contact = Contact::asked(id)?;
         declined(&contact, &[R::TIMEOUT_CL])?;
         // Nobody is there to take it.
         let _ = contact.answer();
@@ -117,12 +108,12 @@ pub(crate) const CLIENT: &[ClientCase] = &[
     })
     .slow(),
     client("link-confirmed-twice", |id| {
-        let mut contact = confirmed(id)?;
+        let mut contact = Contact::asked(id)?;
         contact.answer()?;
         works(contact)
     }),
     client("link-confirmed-five-times-and-requested", |id| {
-        let mut contact = confirmed(id)?;
+        let mut contact = Contact::asked(id)?;
         let own = contact.own_confirm_link();
         for _ in 0..5 {
             contact.link.send_llc(&request(Body::ConfirmLink(own)))?;
@@ -211,7 +202,7 @@ pub(crate) const CLIENT: &[ClientCase] = &[
         })
     }),
     client("test-link-before-link-is-confirmed", |id| {
-        let mut contact = confirmed(id)?;
+        let mut contact = Contact::asked(id)?;
         (0..20).try_for_each(|n| contact.link.test(n, SEND_LIMIT))?;
         works(contact)
     }),
@@ -227,14 +218,14 @@ pub(crate) const CLIENT: &[ClientCase] = &[
     })
     .slow(),
     client("declined-for-confirm-link", |id| {
-        let contact = confirmed(id)?;
+        let contact = Contact::asked(id)?;
         clc::send(&contact.sock, &id.decline(R::TIMEOUT_CL))?;
         // The server learns of it when its own wait is over.
         declined(&contact, &[R::TIMEOUT_CL])
     })
     .slow(),
     client("tcp-ends-instead-of-confirm-link", |id| {
-        let contact = confirmed(id)?;
+        let contact = Contact::asked(id)?;
         contact
             .sock
             .shutdown(libc::SHUT_WR)
@@ -243,7 +234,7 @@ pub(crate) const CLIENT: &[ClientCase] = &[
         works(contact)
     }),
     client("data-before-link-is-confirmed", |id| {
-        let contact = confirmed(id)?;
+        let contact = Contact::asked(id)?;
         let own = contact.own_confirm_link();
         let mut session = contact.finish();
         session.conns[0].write(&mut session.link, 500)?;
@@ -252,7 +243,7 @@ pub(crate) const CLIENT: &[ClientCase] = &[
         session.finish()
     }),
     client("forged-cursor-before-link-is-confirmed", |id| {
-        let contact = confirmed(id)?;
+        let contact = Contact::asked(id)?;
         let own = contact.own_confirm_link();
         let mut session = contact.finish();
         session.conns[0].send_cdc(&mut session.link, |m| m.prod.count = u32::MAX)?;

@@ -33,15 +33,13 @@ fn contact(id: &Identity, sock: Sock) -> Result<Contact, String> {
     Contact::accept(id, sock, |_| {})
 }
 
-/// Asks for the confirmation of the link, does `more`, and serves the application.
+/// Does `more` when the link is confirmed, and serves the application.
 fn asked(
     id: &Identity,
     sock: Sock,
     more: impl FnOnce(&mut Contact) -> Result<(), String>,
 ) -> Result<(), String> {
-    let mut contact = contact(id, sock)?;
-    contact.ask()?;
-    contact.await_confirm_link()?;
+    let mut contact = Contact::answered(id, sock)?;
     more(&mut contact)?;
     serve(contact.finish())
 }

@@ -102,9 +102,7 @@ pub(crate) const CLIENT: &[ClientCase] = &[
 
 pub(crate) const SERVER: &[ServerCase] = &[
     server("version-1-good", Must::Work, |id, sock| {
-        let mut contact = Contact::accept(id, sock, |_| {})?;
-        contact.ask()?;
-        contact.await_confirm_link()?;
+        let mut contact = Contact::answered(id, sock)?;
         offer(&mut contact)?;
         serve(contact)
     })
