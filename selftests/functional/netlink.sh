@@ -302,12 +302,17 @@ lanes() {
 	done
 }
 cat >"$WORK/lanes.py" <<'END'
-import socket, sys, time
+import socket, sys, threading, time
 lanes = range(1, int(sys.argv[1]) + 1)
 if sys.argv[2:] == ["server"]:
     listener = socket.create_server(("0.0.0.0", 7010), backlog=256)
 else:
-    peers = [socket.create_connection((f"10.9.{100 + lane}.1", 7010)) for lane in lanes for _ in range(2)]
+    def connect(lane):
+        peers.extend(socket.create_connection((f"10.9.{100 + lane}.1", 7010)) for _ in range(2))
+    # All at once, so that groups of the server come next to each other, with no client's between.
+    peers = []
+    for lane in lanes:
+        threading.Thread(target=connect, args=(lane,)).start()
 time.sleep(300)
 END
 check "$LANES pairs of devices are made" lanes
