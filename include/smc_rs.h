@@ -61,6 +61,8 @@ void smc_rs_helper_sk_wake_connected(const struct sock *sk);
 bool smc_rs_helper_exiting(void);
 void smc_rs_helper_poll_wait(struct file *file, struct socket *sock, struct poll_table_struct *wait);
 void smc_rs_helper_set_async_nospace(struct socket *sock);
+void smc_rs_helper_sk_note_no_space(struct sock *sk);
+void smc_rs_helper_sk_wake_writable(struct sock *sk);
 int smc_rs_helper_copy_from_sockptr(void *dst, const sockptr_t *src, size_t offset, size_t size);
 void smc_rs_helper_init_rwsem(struct rw_semaphore *sem);
 void smc_rs_helper_sock_copy_options(struct sock *to, const struct sock *from);

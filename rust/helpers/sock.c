@@ -215,6 +215,33 @@ void smc_rs_helper_set_async_nospace(struct socket *sock)
 	smp_mb__after_atomic();
 }
 
+void smc_rs_helper_sk_note_no_space(struct sock *sk)
+{
+	read_lock_bh(&sk->sk_callback_lock);
+	if (sk->sk_socket)
+		smc_rs_helper_set_async_nospace(sk->sk_socket);
+	read_unlock_bh(&sk->sk_callback_lock);
+}
+
+void smc_rs_helper_sk_wake_writable(struct sock *sk)
+{
+	struct socket_wq *wq;
+	struct socket *sock;
+
+	rcu_read_lock();
+	sock = READ_ONCE(sk->sk_socket);
+	wq = rcu_dereference(sk->sk_wq);
+	if (sock && wq && test_bit(SOCK_NOSPACE, &sock->flags)) {
+		clear_bit(SOCK_NOSPACE, &sock->flags);
+		if (skwq_has_sleeper(wq))
+			wake_up_interruptible_poll(&wq->wait,
+						   EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND);
+		if (!(sk->sk_shutdown & SEND_SHUTDOWN))
+			sk_wake_async_rcu(sk, SOCK_WAKE_SPACE, POLL_OUT);
+	}
+	rcu_read_unlock();
+}
+
 int smc_rs_helper_copy_from_sockptr(void *dst, const sockptr_t *src, size_t offset,
 				    size_t size)
 {

@@ -26,6 +26,7 @@ mod tcp_linger;
 mod tcp_queue;
 mod tcp_state;
 mod wait;
+mod wake;
 
 pub use addr::{
     InetAddr,

@@ -91,11 +91,19 @@ impl Connection {
             }
             // What fills the ring is worth sending.
             self.set_corked(false);
+            // Room that came before the note would be told to nobody.
+            let has_news = || {
+                sock.note_no_space();
+                self.has_news_for_writer(urgent)
+            };
             if timeout == 0 {
+                if has_news() {
+                    continue;
+                }
                 return partial(done, EAGAIN);
             }
             drop(guard);
-            let ready = wait_until(sock, &mut timeout, || self.has_news_for_writer(urgent));
+            let ready = wait_until(sock, &mut timeout, has_news);
             if let Err(error) = ready {
                 return partial(done, error);
             }

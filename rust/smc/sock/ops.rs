@@ -415,7 +415,10 @@ fn close_connection(sock: &Sock, conn: &Arc<Connection>) {
             conn.begin_close();
             let mut timeout = c_long::try_from(jiffies).unwrap_or(0);
             // A signal ends the wait, not the close.
-            let _ = wait_until(sock, &mut timeout, || conn.is_through());
+            let _ = wait_until(sock, &mut timeout, || {
+                sock.note_no_space();
+                conn.is_through()
+            });
         }
         _ => {}
     }
