@@ -55,7 +55,6 @@ struct workqueue_struct *
 smc_rs_helper_alloc_workqueue(const char *name, unsigned int flags,
 			      int max_active);
 void smc_rs_helper_flush_workqueue(struct workqueue_struct *wq);
-bool smc_rs_helper_queue_bh_work(struct work_struct *work);
 
 /* mem.c */
 struct mem_cgroup;

@@ -54,8 +54,3 @@ void smc_rs_helper_flush_workqueue(struct workqueue_struct *wq)
 {
 	__flush_workqueue(wq);
 }
-
-bool smc_rs_helper_queue_bh_work(struct work_struct *work)
-{
-	return queue_work(system_bh_wq, work);
-}

@@ -7,6 +7,7 @@
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/inetdevice.h>
+#include <linux/irq_poll.h>
 #include <linux/module.h>
 #include <linux/net.h>
 #include <linux/netdevice.h>

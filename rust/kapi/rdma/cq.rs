@@ -2,22 +2,22 @@
 
 //! Completion queues.
 //!
-//! A completion event may come in hard interrupt context. It queues a bottom half work item,
-//! which takes completions off the queue in batches and hands each to the queue's handler. A busy
-//! poller in process context can do the same; whoever polls excludes all others without a lock, so
-//! handlers run one at a time, with bottom halves disabled and no lock of this module held.
+//! A completion event may come in hard interrupt context. It puts the queue on the list of a softirq,
+//! as the RDMA core does for its own queues, which takes completions off it in batches and hands each
+//! to the queue's handler. Whoever does so excludes all others without a lock, so handlers run one at a
+//! time, with bottom halves disabled and no lock of this module held.
+//!
+//! C header: [`include/linux/irq_poll.h`](srctree/include/linux/irq_poll.h)
 
 use super::device::{Device, DeviceUse};
 use crate::sync::BhDisabled;
 use crate::sys;
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
-use kernel::bindings;
 use kernel::error::from_err_ptr;
 use kernel::ffi::{c_int, c_void};
 use kernel::prelude::*;
-use kernel::static_lock_class;
-use kernel::sync::atomic::{Atomic, Full, Relaxed};
+use kernel::sync::atomic::{Acquire, Atomic, Full, Release};
 use kernel::sync::Arc;
 use kernel::task::might_sleep;
 use kernel::time::delay::fsleep;
@@ -26,17 +26,15 @@ use kernel::types::Opaque;
 
 /// How many completions are taken off at a time.
 const BATCH: usize = 16;
-/// How many completions one run of the work item handles before others get their turn.
-const BUDGET: usize = 256;
+/// How many completions are handled before other queues get their turn.
+const BUDGET: c_int = 64;
 
 /// Nobody polls.
 const IDLE: i32 = 0;
 /// Somebody polls.
 const BUSY: i32 = 1;
-/// Somebody polls, and somebody else wanted to: poll again afterwards.
-const BUSY_AGAIN: i32 = 2;
 /// Nobody polls any more.
-const DETACHED: i32 = 3;
+const DETACHED: i32 = 2;
 
 /// What kind of work request completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,11 +147,13 @@ pub trait CompletionHandler: Send + Sync + 'static {
 ///
 /// * `raw` is a completion queue with this value as its context; it lives until the drop.
 /// * `handler` and `batch` belong to whoever changed `state` from `IDLE` to another value.
+/// * Who polls does not touch this value after changing `state` from `BUSY`, unless the softirq still
+///   has the queue on its list.
 #[pin_data(PinnedDrop)]
 pub struct Cq<H: CompletionHandler> {
     raw: NonNull<sys::ib_cq>,
     #[pin]
-    work: Opaque<bindings::work_struct>,
+    poll: Opaque<sys::irq_poll>,
     state: Atomic<i32>,
     handler: UnsafeCell<Option<Arc<H>>>,
     batch: UnsafeCell<KVec<sys::ib_wc>>,
@@ -183,7 +183,7 @@ impl<H: CompletionHandler> Cq<H> {
         }
         Arc::try_pin_init(
             try_pin_init!(&this in Self {
-                work <- Opaque::ffi_init(Self::init_work),
+                poll <- Opaque::ffi_init(Self::init_poll),
                 state: Atomic::new(IDLE),
                 handler: UnsafeCell::new(None),
                 batch: UnsafeCell::new(batch),
@@ -209,11 +209,9 @@ impl<H: CompletionHandler> Cq<H> {
         NonNull::new(raw).ok_or(ENOMEM)
     }
 
-    fn init_work(slot: *mut bindings::work_struct) {
-        let name = kernel::c_str!("rdma_cq_poll").as_char_ptr();
-        let key = static_lock_class!().as_ptr();
-        // SAFETY: `slot` is a valid place for a work item; name and key live for ever.
-        unsafe { bindings::init_work_with_key(slot, Some(Self::run), false, name, key) };
+    fn init_poll(slot: *mut sys::irq_poll) {
+        // SAFETY: `slot` is a valid place.
+        unsafe { sys::irq_poll_init(slot, BUDGET, Some(Self::run)) };
     }
 
     /// The C object.
@@ -233,19 +231,24 @@ impl<H: CompletionHandler> Cq<H> {
     /// `EBUSY` when the queue has a handler or had one.
     pub fn attach(&self, handler: Arc<H>) -> Result {
         might_sleep();
-        while let Err(state) = self.state.cmpxchg(IDLE, BUSY, Full) {
-            if state == DETACHED {
-                return Err(EBUSY);
+        let fresh = {
+            // The softirq spins while the queue is taken.
+            let _bh = BhDisabled::new();
+            match self.state.cmpxchg(IDLE, BUSY, Full) {
+                Ok(_) => {
+                    // SAFETY: `state` was changed from `IDLE` above, so the handler is ours.
+                    let place = unsafe { &mut *self.handler.get() };
+                    let fresh = place.is_none();
+                    if fresh {
+                        *place = Some(handler);
+                    }
+                    self.state.store(IDLE, Release);
+                    fresh
+                }
+                // The softirq polls for the handler that is there.
+                Err(_) => false,
             }
-            fsleep(Delta::from_micros(50));
-        }
-        // SAFETY: `state` was changed from `IDLE` above, so the handler is ours.
-        let place = unsafe { &mut *self.handler.get() };
-        let fresh = place.is_none();
-        if fresh {
-            *place = Some(handler);
-        }
-        self.release();
+        };
         if !fresh {
             return Err(EBUSY);
         }
@@ -270,45 +273,10 @@ impl<H: CompletionHandler> Cq<H> {
         drop(handler);
     }
 
-    /// Takes up to `budget` completions off the queue and delivers them, unless somebody else does
-    /// so now; returns how many. For busy polling in process context, also for bottom halves.
-    pub fn poll_now(&self, budget: usize) -> usize {
-        let _bh = BhDisabled::new();
-        if !self.claim() {
-            return 0;
-        }
-        let done = self.drain(budget);
-        if self.release() {
-            self.kick();
-        }
-        done
-    }
-
-    /// Queues the work item on this CPU. Any context, also hard interrupts.
+    /// Lets the softirq poll, on this CPU. Any context, also hard interrupts.
     fn kick(&self) {
-        // SAFETY: The work item is initialised; it is disabled before it goes away.
-        unsafe { sys::smc_rs_helper_queue_bh_work(self.work.get()) };
-    }
-
-    /// Tries to become the one who polls. If somebody polls already, that one will again.
-    fn claim(&self) -> bool {
-        let mut seen = self.state.load(Relaxed);
-        loop {
-            let next = match seen {
-                IDLE => BUSY,
-                BUSY => BUSY_AGAIN,
-                _ => return false,
-            };
-            match self.state.cmpxchg(seen, next, Full) {
-                Ok(_) => return next == BUSY,
-                Err(now) => seen = now,
-            }
-        }
-    }
-
-    /// Ends what `claim` began; true when somebody else wanted to poll meanwhile.
-    fn release(&self) -> bool {
-        self.state.xchg(IDLE, Full) == BUSY_AGAIN
+        // SAFETY: `poll` is initialised; it is disabled before it goes away.
+        unsafe { sys::irq_poll_sched(self.poll.get()) };
     }
 
     /// Delivers up to `budget` completions. The caller has claimed the queue.
@@ -341,22 +309,41 @@ impl<H: CompletionHandler> Cq<H> {
         done
     }
 
+    /// One turn: delivers up to `budget` completions, and arms the queue when there were less. Returns
+    /// `budget` to get another turn.
+    ///
     /// # Safety
     ///
-    /// Called by the work queue with the item embedded in a live `Cq`.
-    unsafe extern "C" fn run(work: *mut bindings::work_struct) {
-        let work: *mut Opaque<bindings::work_struct> = work.cast();
-        // SAFETY: The item is the `work` field of a queue, which waits for it before it goes away.
-        let this = unsafe { &*kernel::container_of!(work, Self, work) };
-        if !this.claim() {
-            return;
+    /// Called by the softirq with the `poll` embedded in a live `Cq`.
+    unsafe extern "C" fn run(poll: *mut sys::irq_poll, budget: c_int) -> c_int {
+        let place: *mut Opaque<sys::irq_poll> = poll.cast();
+        // SAFETY: It is the `poll` field of a queue, which waits for turns before it goes away.
+        let this = unsafe { &*kernel::container_of!(place, Self, poll) };
+        match this.state.cmpxchg(IDLE, BUSY, Full) {
+            Ok(_) => {}
+            Err(DETACHED) => {
+                // SAFETY: The softirq has the queue on its list.
+                unsafe { sys::irq_poll_complete(poll) };
+                return 0;
+            }
+            // Another CPU is about to end its turn.
+            Err(_) => return budget,
         }
-        let more = this.drain(BUDGET) >= BUDGET;
+        let done = this.drain(usize::try_from(budget).unwrap_or(0));
+        if usize::try_from(budget).is_ok_and(|budget| done >= budget) {
+            this.state.store(IDLE, Release);
+            return budget;
+        }
+        // From here on an event puts the queue on a list again, so none is lost between the two.
+        // SAFETY: The softirq has the queue on its list.
+        unsafe { sys::irq_poll_complete(poll) };
         // SAFETY: The queue is live.
-        let missed = !more && unsafe { sys::smc_rs_helper_rdma_arm_cq(this.as_raw()) } > 0;
-        if this.release() || more || missed {
+        let missed = unsafe { sys::smc_rs_helper_rdma_arm_cq(this.as_raw()) } > 0;
+        if missed {
             this.kick();
         }
+        this.state.store(IDLE, Release);
+        0
     }
 
     /// # Safety
@@ -365,11 +352,11 @@ impl<H: CompletionHandler> Cq<H> {
     unsafe extern "C" fn event(_raw: *mut sys::ib_cq, context: *mut c_void) {
         let this = context.cast::<Self>();
         // The rest of the value may not be initialised yet, so there is no reference to all of it.
-        // SAFETY: The context is the value that owns the queue, as given to `create`; its work item
-        // was initialised before.
-        let work = unsafe { &raw const (*this).work };
-        // SAFETY: As above, and the item is disabled before it goes away.
-        unsafe { sys::smc_rs_helper_queue_bh_work(Opaque::cast_into(work)) };
+        // SAFETY: The context is the value that owns the queue, as given to `create`; its `poll` was
+        // initialised before.
+        let poll = unsafe { &raw const (*this).poll };
+        // SAFETY: As above, and it is disabled before it goes away.
+        unsafe { sys::irq_poll_sched(Opaque::cast_into(poll)) };
     }
 }
 
@@ -377,9 +364,13 @@ impl<H: CompletionHandler> Cq<H> {
 impl<H: CompletionHandler> PinnedDrop for Cq<H> {
     fn drop(self: Pin<&mut Self>) {
         might_sleep();
-        // Events may still come until the queue is destroyed: they find the item disabled.
-        // SAFETY: The work item is initialised.
-        unsafe { bindings::disable_work_sync(self.work.get()) };
+        // Events may still come until the queue is destroyed: they find the softirq's part disabled.
+        // SAFETY: It is initialised.
+        unsafe { sys::irq_poll_disable(self.poll.get()) };
+        // A turn that was over for the softirq may not be for the queue.
+        while self.state.load(Acquire) == BUSY {
+            fsleep(Delta::from_micros(50));
+        }
         // SAFETY: Live by the type invariant; queue pairs that use it keep a reference.
         let ret = unsafe { sys::ib_destroy_cq_user(self.as_raw(), core::ptr::null_mut()) };
         kernel::warn_on!(ret != 0);
