@@ -5,6 +5,12 @@
 use crate::cursor::CursorError;
 
 /// A set of things that happened or are to be done.
+///
+/// What can be sent is not among them: after every call the owner asks [`Conn::next_write`] and
+/// [`Conn::cdc_due`].
+///
+/// [`Conn::next_write`]: super::Conn::next_write
+/// [`Conn::cdc_due`]: super::Conn::cdc_due
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events(u16);
 
@@ -25,18 +31,14 @@ impl Events {
     pub const PEER_CLOSED: Self = Self(0x0020);
     /// The peer aborted.
     pub const PEER_ABORT: Self = Self(0x0040);
-    /// A CDC message is to be built and sent.
-    pub const NEED_CDC: Self = Self(0x0080);
-    /// Data can be written to the peer.
-    pub const NEED_TX: Self = Self(0x0100);
     /// The peer is done with the RMB element, which may be reused after the last message.
-    pub const FREE: Self = Self(0x0200);
+    pub const FREE: Self = Self(0x0080);
     /// The TCP connection is to be reset.
-    pub const RESET_TCP: Self = Self(0x0400);
+    pub const RESET_TCP: Self = Self(0x0100);
 
     /// With [`Events::FREE`]: the peer may still write to the RMB element, which must not serve another
     /// connection until it says that it is gone, or the link group ends.
-    pub const QUARANTINE: Self = Self(0x0800);
+    pub const QUARANTINE: Self = Self(0x0200);
 
     /// Both sets together.
     #[must_use]

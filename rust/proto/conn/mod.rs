@@ -357,7 +357,7 @@ impl Conn {
             if !matches!(self.closing, Some(CloseEvent::AppClose { .. })) {
                 self.closing = Some(event);
             }
-            return self.wanted();
+            return Events::NONE;
         }
         self.closing = None;
         self.apply(event)
@@ -396,7 +396,7 @@ impl Conn {
                     .with(self.drop_undeliverable());
             }
         }
-        events.with(self.wanted())
+        events
     }
 
     /// The peer closed: data that waits can reach nobody, what it has not consumed it never will, and
@@ -432,14 +432,6 @@ impl Conn {
             .with_if(actions.free, Events::FREE)
             .with_if(actions.quarantine, Events::QUARANTINE)
             .with_if(actions.reset_tcp, Events::RESET_TCP)
-            .with(self.wanted())
-    }
-
-    /// The work that is due now.
-    fn wanted(&self) -> Events {
-        Events::NONE
-            .with_if(self.cdc_due(), Events::NEED_CDC)
-            .with_if(self.tx_due(), Events::NEED_TX)
     }
 }
 

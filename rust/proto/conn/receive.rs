@@ -15,8 +15,6 @@ pub struct Consumed {
     pub len: u32,
     /// The reader reached the urgent mark, where one read ends.
     pub at_mark: bool,
-    /// What is to be done because of it.
-    pub events: Events,
 }
 
 impl Conn {
@@ -74,7 +72,6 @@ impl Conn {
         Consumed {
             len,
             at_mark: self.rx_urgent.at_mark(),
-            events: self.wanted(),
         }
     }
 
@@ -85,10 +82,9 @@ impl Conn {
     }
 
     /// Hands in the byte found at [`Conn::urgent_wanted`].
-    pub fn urgent_hold(&mut self, byte: u8) -> Events {
+    pub fn urgent_hold(&mut self, byte: u8) {
         self.rx_urgent.hold(byte);
         self.pass_urgent();
-        self.wanted()
     }
 
     /// Reads the urgent byte (`MSG_OOB`); with `peek` it stays.
@@ -106,9 +102,8 @@ impl Conn {
     }
 
     /// The reader goes on: an urgent byte that was passed over and not read is forgotten, as TCP does.
-    pub fn forget_urgent(&mut self) -> Events {
+    pub fn forget_urgent(&mut self) {
         self.rx_urgent.forget();
-        Events::NONE
     }
 
     /// Whether the peer has said that there is an urgent byte, which the application has yet to read.
@@ -127,10 +122,9 @@ impl Conn {
     }
 
     /// Chooses whether the urgent byte stays in the stream (`SO_OOBINLINE`).
-    pub fn set_oob_inline(&mut self, inline: bool) -> Events {
+    pub fn set_oob_inline(&mut self, inline: bool) {
         self.rx_urgent.set_inline(inline);
         self.pass_urgent();
-        self.wanted()
     }
 
     /// Takes the producer half of a CDC message.

@@ -142,9 +142,8 @@ impl Conn {
 
     /// Says whether a writer is in the middle of its data: what it handed over so far need not go
     /// before the rest, unless it is enough for a write of its own.
-    pub fn set_more_coming(&mut self, more: bool) -> Events {
+    pub fn set_more_coming(&mut self, more: bool) {
         self.coming = if more { Coming::Rest } else { Coming::Nothing };
-        self.wanted()
     }
 
     /// Whether anything can be written now.
@@ -160,7 +159,7 @@ impl Conn {
             return Events::NONE;
         }
         self.tx_urgent.on_posted(plan.len);
-        self.end_if_drained().with(self.wanted())
+        self.end_if_drained()
     }
 
     /// Gives back the oldest `n` posted bytes of the send ring.

@@ -153,7 +153,7 @@ impl Stream {
             Step::LetGo => {
                 let held = std::mem::replace(&mut self.held, false);
                 if held {
-                    let _ = self.sender.set_more_coming(false);
+                    self.sender.set_more_coming(false);
                     self.push();
                 }
                 held

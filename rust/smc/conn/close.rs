@@ -9,8 +9,7 @@ use kernel::{
 use smc_kapi::module::now_ms;
 use smc_proto::conn::{
     CloseError,
-    Conn,
-    Events, //
+    Conn, //
 };
 
 use super::{
@@ -27,27 +26,9 @@ use crate::smc::{
 const LINGER_MS: u64 = 60_000;
 
 impl Connection {
-    /// Applies `end` to the protocol state and acts on the outcome.
-    pub(super) fn end(self: &Arc<Self>, end: impl FnOnce(&mut Conn) -> Events) {
-        let events = {
-            let mut inner = self.inner.lock();
-            let Stage::Live { conn, .. } = &mut inner.stage else {
-                return;
-            };
-            let events = end(conn);
-            let events = events.with(self.push_locked(&mut inner));
-            if events.contains(Events::QUARANTINE) {
-                // Under the same lock: nobody may find the connection finished.
-                inner.stage = Stage::Abandoned;
-            }
-            events
-        };
-        self.act(events);
-    }
-
     /// The application shut down writing.
     pub(crate) fn shutdown_write(self: &Arc<Self>) {
-        self.end(Conn::shutdown_write);
+        self.update(Conn::shutdown_write);
     }
 
     /// The socket is gone; data that was written still goes out.
@@ -62,7 +43,7 @@ impl Connection {
     pub(crate) fn begin_close(self: &Arc<Self>) {
         self.cancel_uncork();
         self.set_corked(false);
-        self.end(Conn::close);
+        self.update(Conn::close);
     }
 
     /// Whether all that a socket which was closed had to say has reached the peer's host, or never
@@ -73,7 +54,7 @@ impl Connection {
 
     /// Resets the connection.
     pub(crate) fn abort(self: &Arc<Self>) {
-        self.end(Conn::abort);
+        self.update(Conn::abort);
     }
 
     /// The error that ended the connection as an errno.
@@ -107,7 +88,7 @@ impl Connection {
             inner.in_flight = 0;
             inner.link.take()
         };
-        self.end(Conn::link_down);
+        self.update(Conn::link_down);
         self.retire();
         link
     }
@@ -142,27 +123,13 @@ impl Connection {
             return;
         }
         self.inner.lock().waiting_since = Some(now);
-        self.end(|conn| {
+        self.update(|conn| {
             if conn.is_closing() {
                 conn.abort()
             } else {
                 conn.wait_timeout()
             }
         });
-    }
-
-    /// Leaves the group's table once both sides have closed and the last message is through.
-    pub(super) fn retire_if_finished(self: &Arc<Self>) {
-        let finished = {
-            let inner = self.inner.lock();
-            match &inner.stage {
-                Stage::Live { conn, .. } => conn.is_finished() && inner.in_flight == 0,
-                _ => false,
-            }
-        };
-        if finished {
-            self.retire();
-        }
     }
 
     /// Leaves the group's table: the peer does not write any more.

@@ -49,6 +49,6 @@ impl WorkItem for Connection {
     fn run(this: Arc<Connection>) {
         // The next write is held back again, if it is to be.
         this.inner.lock().corked = false;
-        this.update(|conn| conn.set_more_coming(false));
+        this.change(|conn| conn.set_more_coming(false));
     }
 }

@@ -15,6 +15,7 @@ mod below;
 mod close;
 mod cork;
 mod count;
+mod deeds;
 pub(crate) mod recv;
 pub(crate) mod send;
 mod snapshot;
@@ -33,10 +34,7 @@ use kernel::{
 };
 use smc_kapi::{
     module::now_ms,
-    net::{
-        Sock,
-        SockRef, //
-    },
+    net::SockRef,
     new_spinlock_bh,
     pr_warn_ratelimited,
     sync::SpinLockBh, //
@@ -60,6 +58,7 @@ use smc_proto::{
 
 use below::Below;
 use count::BufferUsage;
+use deeds::Deeds;
 pub(crate) use snapshot::Names;
 
 use crate::smc::{
@@ -230,7 +229,7 @@ impl Connection {
     ) -> Result<(), DeclineReason> {
         let remote = element_address(peer.rmb_addr, peer.rmbe_index, peer.buf_size)
             .ok_or(DeclineReason::CNFERR)?;
-        let events = {
+        let deeds = {
             let mut inner = self.inner.lock();
             let mut conn = Conn::new(ConnParams {
                 peer_token: peer.token,
@@ -239,7 +238,7 @@ impl Connection {
                 rmbe_len: self.rmb.len(),
                 mover: self.group.mover(),
             });
-            let _ = conn.set_oob_inline(inline);
+            conn.set_oob_inline(inline);
             conn.activate();
             let early = match &inner.stage {
                 Stage::Reserved { early } => early.message(),
@@ -253,11 +252,10 @@ impl Connection {
                     rkey: peer.rkey,
                 },
             };
-            early.map(|message| self.take_cdc(&mut inner, &message))
+            let events = early.map_or(Events::NONE, |message| self.take_cdc(&mut inner, &message));
+            inner.deeds(events)
         };
-        if let Some(events) = events {
-            self.act(events);
-        }
+        self.act(deeds);
         Ok(())
     }
 
@@ -284,20 +282,24 @@ impl Connection {
 
     /// A CDC message for this connection arrived. BH context.
     pub(crate) fn cdc(self: &Arc<Self>, message: &CdcMessage) {
-        let mut inner = self.inner.lock();
-        match &mut inner.stage {
-            Stage::Reserved { early } => early.note(message),
-            Stage::Live { .. } => {
-                let events = self.take_cdc(&mut inner, message);
-                drop(inner);
-                self.act(events);
+        let deeds = {
+            let mut inner = self.inner.lock();
+            match &mut inner.stage {
+                Stage::Reserved { early } => {
+                    early.note(message);
+                    return;
+                }
+                Stage::Live { .. } => {
+                    let events = self.take_cdc(&mut inner, message);
+                    inner.deeds(events)
+                }
+                Stage::Abandoned => Deeds {
+                    finished: message.conn_flags.sender_is_gone(),
+                    ..Deeds::NONE
+                },
             }
-            Stage::Abandoned if message.conn_flags.sender_is_gone() => {
-                drop(inner);
-                self.retire();
-            }
-            Stage::Abandoned => {}
-        }
+        };
+        self.act(deeds);
     }
 
     /// Lets the protocol decide about a message and posts what it asks for.
@@ -307,7 +309,7 @@ impl Connection {
         };
         inner.waiting_since = inner.waiting_since.map(|_| now_ms());
         inner.silent_since = inner.silent_since.map(|_| now_ms());
-        let mut events = match conn.on_cdc(message) {
+        let events = match conn.on_cdc(message) {
             Ok(events) => events,
             Err(violation) => {
                 self.group.net().stats.cdc_violations.inc();
@@ -320,34 +322,28 @@ impl Connection {
             }
         };
         if let Some(offset) = conn.urgent_wanted() {
-            events = events.with(conn.urgent_hold(self.rmb.byte_at(offset)));
+            conn.urgent_hold(self.rmb.byte_at(offset));
         }
         events.with(self.push_locked(inner))
     }
 
     /// Posts what may go now. Any context.
     pub(crate) fn push(self: &Arc<Self>) {
-        let events = {
-            let mut inner = self.inner.lock();
-            self.push_locked(&mut inner)
-        };
-        self.act(events);
+        self.locked(|inner| self.push_locked(inner));
     }
 
     /// A message and the writes before it were acknowledged. BH context.
     pub(crate) fn completed(self: &Arc<Self>, bytes: u32) {
-        let events = {
-            let mut inner = self.inner.lock();
+        self.locked(|inner| {
             inner.in_flight = inner.in_flight.saturating_sub(1);
             let events = match &mut inner.stage {
                 Stage::Live { conn, .. } => conn.completed(bytes),
                 _ => Events::NONE,
             };
-            let events = events.with(self.push_locked(&mut inner));
+            let events = events.with(self.push_locked(inner));
             // Who lingers waits for more than the room that completions make.
             events.with_if(inner.is_through(), Events::WRITABLE)
-        };
-        self.act(events);
+        });
     }
 
     /// Posts writes and messages until nothing is due, or slots or the flight limit say stop.
@@ -365,16 +361,17 @@ impl Connection {
         else {
             return events;
         };
-        let cork = self.group.net().settings.autocorking_size();
         while *in_flight < MAX_UNACKED {
+            let waits = conn.tx().pending() > 0;
             let held = *corked && !conn.is_closing() && conn.send_room() > 0;
-            let plan = if held {
+            let plan = if held || !waits {
                 None
             } else {
+                let cork = self.group.net().settings.autocorking_size();
                 conn.next_write_behind(*in_flight, cork)
             };
             if plan.is_none() && !conn.cdc_due() {
-                if !held && conn.tx().pending() > 0 && conn.tx().peer_room() == 0 {
+                if !held && waits && conn.tx().peer_room() == 0 {
                     let full = Count::item(Dir::Tx, Item::FullPeer);
                     stats.traffic.inc(full);
                 }
@@ -393,20 +390,16 @@ impl Connection {
                 events = events.with(conn.posted(plan));
             }
             let message = conn.next_cdc().emit();
-            if link
-                .post_cdc(slot, &message, plan.as_ref(), target)
-                .is_err()
-            {
+            let Ok(writes) = link.post_cdc(slot, &message, plan.as_ref(), target) else {
                 self.group.link_failed();
                 break;
-            }
+            };
             *in_flight += 1;
             *sent += u64::from(bytes);
             stats.traffic.inc(Count::CDC_SENT);
             match plan {
                 Some(plan) => {
-                    let writes = plan.chunks().iter().filter(|chunk| chunk.len != 0).count();
-                    stats.traffic.add(Count::RDMA_WRITES, writes as u64);
+                    stats.traffic.add(Count::RDMA_WRITES, writes);
                     stats
                         .traffic
                         .add(Count::RDMA_WRITE_BYTES, u64::from(plan.len));
@@ -417,66 +410,12 @@ impl Connection {
         events
     }
 
-    /// Carries out, without locks, what the protocol asked for.
-    fn act(self: &Arc<Self>, events: Events) {
-        const STATE: Events = Events::PEER_DONE
-            .with(Events::PEER_CLOSED)
-            .with(Events::PEER_ABORT);
-        if !events.is_empty() {
-            self.report_error();
-        }
-        if events.intersects(STATE) {
-            self.wake(Sock::wake_state);
-        }
-        if events.contains(Events::READABLE) {
-            self.wake(|sock| {
-                if self.is_worth_waking(sock) {
-                    sock.wake_readable();
-                }
-            });
-        }
-        if events.contains(Events::WRITABLE) && self.is_writable() {
-            self.wake(Sock::wake_writable);
-        }
-        if events.contains(Events::URGENT) {
-            self.wake(Sock::send_sigurg);
-        }
-        if events.contains(Events::RESET_TCP) {
-            self.reset_tcp();
-        }
-        if events.contains(Events::QUARANTINE) {
-            self.abandon();
-        }
-        self.retire_if_finished();
-    }
-
-    /// Readers are left alone, as on TCP, while there is less than their low mark.
-    fn is_worth_waking(&self, sock: &Sock) -> bool {
-        match sock.rcvlowat(false, usize::MAX) {
-            0..=1 => true,
-            mark => self
-                .with(|conn| recv::has_enough(conn, mark))
-                .unwrap_or(true),
-        }
-    }
-
-    fn wake(&self, how: impl FnOnce(&Sock)) {
-        if let Some(sock) = self.owner.lock().as_ref() {
-            how(sock);
-        }
-    }
-
     /// Calls `f` with the protocol state; `None` before the handshake is over.
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Conn) -> R) -> Option<R> {
         match &mut self.inner.lock().stage {
             Stage::Live { conn, .. } => Some(f(conn)),
             _ => None,
         }
-    }
-
-    /// Like [`Connection::with`] for calls that give the protocol something to do.
-    pub(crate) fn update(self: &Arc<Self>, f: impl FnOnce(&mut Conn) -> Events) {
-        self.end(f);
     }
 
     /// Whether there is room worth writing into.

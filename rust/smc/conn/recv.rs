@@ -213,7 +213,7 @@ impl Read<'_> {
             .ok_or(ENOTCONN)?;
         if passed && self.copied == 0 && !peek {
             // Whoever reads on behind the mark has had the chance to read the byte there.
-            self.conn.update(Conn::forget_urgent);
+            self.conn.change(Conn::forget_urgent);
         }
         if spans[0].len != 0 {
             return Ok(Step::Copy(spans));
@@ -274,11 +274,9 @@ impl Read<'_> {
             return false;
         }
         let mut at_mark = false;
-        self.conn.update(|conn| {
+        self.conn.change(|conn| {
             // CAST: `n` is at most the length of the ring.
-            let consumed = conn.consume(n as u32);
-            at_mark = consumed.at_mark;
-            consumed.events
+            at_mark = conn.consume(n as u32).at_mark;
         });
         at_mark
     }

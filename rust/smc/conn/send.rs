@@ -21,7 +21,6 @@ use smc_kapi::net::{
 };
 use smc_proto::conn::{
     Conn,
-    Events,
     SendError, //
 };
 
@@ -50,7 +49,7 @@ impl Connection {
         let sent = self.send_all(sock, msg, len, corked, turn);
         if !matches!(sent, Ok(done) if done == len) {
             // The rest does not come now, so what is there does not wait for it.
-            self.update(|conn| conn.set_more_coming(false));
+            self.change(|conn| conn.set_more_coming(false));
         }
         sent
     }
@@ -166,7 +165,7 @@ impl Connection {
                 let spans = conn.reserve(core::cmp::min(left, conn.piece_to_send()));
                 if spans[0].len != 0 {
                     // What still waits goes together with what is copied now.
-                    let _ = conn.set_more_coming(true);
+                    conn.set_more_coming(true);
                 }
                 Ok(spans)
             })
@@ -194,14 +193,13 @@ impl Connection {
         }
         let all = copied as u32 == left;
         let mut held = false;
-        self.update(|conn| {
+        self.change(|conn| {
             held = conn.written(copied as u32, all);
             if urgent && all {
                 conn.mark_urgent();
                 held = false;
-                let _ = conn.set_more_coming(false);
+                conn.set_more_coming(false);
             }
-            Events::NEED_TX
         });
         if held && !corked {
             self.wait_for_writer();

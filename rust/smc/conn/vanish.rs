@@ -59,7 +59,7 @@ impl Connection {
             // One that waits for the reader here has its time to answer when that has read.
             inner.silent_since = Some(now);
         }
-        self.end(Conn::peer_vanished);
+        self.update(Conn::peer_vanished);
     }
 
     /// The TCP connection below was reset. Data that the peer sent before may still be read, as on
@@ -74,7 +74,7 @@ impl Connection {
                 self.cancel_reset();
             }
         } else {
-            self.end(|conn| conn.tcp_reset(after_end));
+            self.update(|conn| conn.tcp_reset(after_end));
         }
     }
 
@@ -126,7 +126,7 @@ impl WorkItem<1> for Connection {
     fn run(this: Arc<Connection>) {
         let reset = this.inner.lock().tcp_reset.take();
         if let Some(after_end) = reset {
-            this.end(|conn| conn.tcp_reset(after_end));
+            this.update(|conn| conn.tcp_reset(after_end));
         }
     }
 }

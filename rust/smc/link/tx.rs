@@ -176,8 +176,8 @@ impl Link {
             .ok_or(NoSlot::AllInUse)
     }
 
-    /// Posts a CDC message behind the RDMA writes of `plan`, in one go. The caller holds the
-    /// connection's lock, which keeps its posts in order.
+    /// Posts a CDC message behind the RDMA writes of `plan`, in one go; returns how many there are. The
+    /// caller holds the connection's lock, which keeps its posts in order.
     ///
     /// # Errors
     ///
@@ -188,8 +188,9 @@ impl Link {
         message: &[u8],
         plan: Option<&WritePlan>,
         target: &WriteTarget,
-    ) -> Result {
+    ) -> Result<u64> {
         let mut list = SendList::<BATCH>::new();
+        let mut writes = 0;
         if let Some(plan) = plan {
             for chunk in plan.chunks().iter().filter(|chunk| chunk.len != 0) {
                 list.push_write(
@@ -199,9 +200,10 @@ impl Link {
                     WrId::Write.encode(),
                     SendFlags::NONE,
                 )?;
+                writes += 1;
             }
         }
-        self.post_message(list, slot, message)
+        self.post_message(list, slot, message).map(|()| writes)
     }
 
     /// Posts an LLC message.

@@ -179,7 +179,7 @@ impl Connecting {
                     conn.report_error();
                     // It may have been set during the handshake.
                     let inline = self.sock.flag(Flag::UrgInline);
-                    conn.update(|conn| conn.set_oob_inline(inline));
+                    conn.change(|conn| conn.set_oob_inline(inline));
                     // Errors until now were nobody's.
                     if self.tcp.sock().err() != 0 {
                         conn.tcp_reset(&self.tcp);

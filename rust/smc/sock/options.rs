@@ -82,7 +82,7 @@ pub(super) fn set(
             if name == SO_OOBINLINE {
                 if let Phase::Smc(conn) = socket.phase() {
                     let inline = sock.flag(Flag::UrgInline);
-                    conn.update(|conn| conn.set_oob_inline(inline));
+                    conn.change(|conn| conn.set_oob_inline(inline));
                 }
             }
             Ok(())
