@@ -17,8 +17,13 @@ need_module
 LONG=${SMC_MIXED_SECONDS:-$(by_form 60 1800)}
 note "SMC_TEST_SEED=$SEED, $LONG s"
 END=$((SECONDS + LONG))
-# How often a device has gone so far.
+# How often a device has gone or come so far: an odd number while one goes or is gone.
 echo 0 >"$WORK/removals"
+
+# device_went BEFORE: whether a device was away at some time since BEFORE was read from there.
+device_went() {
+	[ $(($1 % 2)) -eq 1 ] || [ "$1" != "$(<"$WORK/removals")" ]
+}
 
 on() {
 	[ "$SECONDS" -lt "$END" ]
@@ -80,19 +85,23 @@ streams() {
 		count_for streams
 		if grep -qE 'was sent"|time is over|nothing moved' "$log" || [ "$status" -ge 124 ]; then
 			fault "wrong data, or a call that did not return: $kind" "$log"
-		elif [ "$status" -ne 0 ] && [ "$before" = "$(<"$WORK/removals")" ]; then
+		elif [ "$status" -ne 0 ] && ! device_went "$before"; then
 			fault "status $status although no device went: $kind" "$log"
 		fi
 	done
 }
 
 # All calls on all sockets, with other seeds each time. That nothing was done in ten seconds says
-# something about the machine only.
+# something about the machine only, and what is left afterwards, or cannot be opened, about the device
+# that is away: its peers learn that from the test of their links.
 calls() {
 	RANDOM=$((SEED + 1))
+	local before
 	while on; do
+		before=$(<"$WORK/removals")
 		smc_race --only "all calls on all" --seconds 10 --seed $((SEED + RANDOM)) >"$WORK/calls" 2>&1 ||
 			grep -q 'nothing was done' "$WORK/calls" ||
+			{ grep -q 'afterwards: ' "$WORK/calls" && device_went "$before"; } ||
 			fault "all calls on all sockets" "$WORK/calls"
 		count_for calls
 	done
