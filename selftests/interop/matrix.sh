@@ -240,7 +240,6 @@ no_groups() {
 
 matrix() {
 	do_row "first contact, version 2.1" smcr smcr first_contact 2.1
-	do_row "first contact, client kept from its processor" open open anew client reload detained
 	do_row "the link group is used again" smcr smcr again
 	do_row "window updates under a slow reader" smcr smcr \
 		stream --conns 3 --bytes 1M --bidir --recv slow --rcvbuf 32K --msg-max 256K
@@ -294,6 +293,7 @@ matrix() {
 		declined "no device here" without_device client
 	do_row "server on TCP" open "fallback $NOSMC client" pings tcp smc
 	do_row "client on TCP" "fallback $NOSMC server" open pings smc tcp
+	do_row "first contact, client kept from its processor" open open anew client reload detained
 	do_row "server's module unloaded in between" smcr smcr reloaded server
 	do_row "client's module unloaded in between" smcr smcr reloaded client
 	do_row "link groups expire" smcr smcr expired
