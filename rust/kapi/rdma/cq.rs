@@ -329,8 +329,8 @@ impl<H: CompletionHandler> Cq<H> {
             // Another CPU is about to end its turn.
             Err(_) => return budget,
         }
-        let done = this.drain(usize::try_from(budget).unwrap_or(0));
-        if usize::try_from(budget).is_ok_and(|budget| done >= budget) {
+        let most = usize::try_from(budget).unwrap_or(0);
+        if this.drain(most) >= most {
             this.state.store(IDLE, Release);
             return budget;
         }

@@ -146,11 +146,6 @@ impl Conn {
         self.coming = if more { Coming::Rest } else { Coming::Nothing };
     }
 
-    /// Whether anything can be written now.
-    pub fn tx_due(&self) -> bool {
-        self.next_write(1).is_some()
-    }
-
     /// Notes that `plan` was handed to the device.
     ///
     /// The message that announces it is due at once and belongs behind it on the same queue pair.

@@ -216,7 +216,7 @@ impl Pair {
                     idle = false;
                 }
                 let conn = &self.ends[side].conn;
-                idle &= !conn.tx_due() && !conn.cdc_due();
+                idle &= conn.next_write(1).is_none() && !conn.cdc_due();
             }
             if idle && self.wires.iter().all(VecDeque::is_empty) {
                 return;
